@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -289,6 +290,109 @@ def test_release_ends_a_running_daemon(pair: Pair) -> None:
     assert pair.leftovers() == []
 
 
+def lines(stream: IO[str] | None) -> str:
+    """What is in the pipe now; other processes may still hold it."""
+    assert stream
+    os.set_blocking(stream.fileno(), False)
+    with contextlib.suppress(BlockingIOError):
+        return os.read(stream.fileno(), 1 << 16).decode()
+    return ""
+
+
+def test_a_new_daemon_waits_for_the_guardian_of_a_killed_one(pair: Pair) -> None:
+    """The old guardian must not delete what the new daemon has made."""
+    first = pair.control()
+    time.sleep(5)
+    # Its guardian still holds the pipe.
+    first.kill()
+    first.wait()
+    second = pair.control()
+    time.sleep(1)
+    assert "waits for the end of an earlier daemon" in lines(second.stderr)
+    time.sleep(10)
+    first.communicate(timeout=10)
+    assert (pair.up(), len(processes())) == (["m0"], 2)
+    assert pair.call("status", "bond0", "--state", str(pair.state))[0] == 0
+    ended(second, signal.SIGKILL)
+    time.sleep(6)
+    assert pair.carrying() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+
+
+def test_a_stopped_daemon_that_continues_leaves_a_new_one_alone(pair: Pair) -> None:
+    first = pair.control()
+    time.sleep(5)
+    first.send_signal(signal.SIGSTOP)
+    time.sleep(10)
+    second = pair.control()
+    time.sleep(1)
+    first.send_signal(signal.SIGCONT)
+    first.communicate(timeout=10)
+    assert first.returncode == 1
+    time.sleep(10)
+    assert pair.up() == ["m0"]
+    assert pair.call("release", "bond0", "--state", str(pair.state))[0] == 0
+    second.communicate(timeout=10)
+    assert pair.carrying() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+
+
+def test_renamed_interfaces_return_after_a_kill(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    run("ip", "-n", "left", "link", "set", "m2", "name", "n2")
+    ended(daemon, signal.SIGKILL)
+    time.sleep(6)
+    assert pair.up() == ["m0", "m1", "n2"]
+    assert pair.leftovers() == []
+
+
+def test_a_member_that_leaves_the_bond_is_left_alone(pair: Pair) -> None:
+    """It stays as `ip link set DEV nomaster` left it, and the others are still controlled."""
+    daemon = pair.control()
+    time.sleep(5)
+    run("ip", "-n", "left", "link", "set", "m2", "nomaster")
+    time.sleep(1)
+    status, told, _ = pair.call("status", "bond0", "--state", str(pair.state), "--json")
+    assert (status, [one["name"] for one in json.loads(told)["members"]]) == (0, ["m0", "m1"])
+    assert "m2 has left bond0" in ended(daemon, signal.SIGTERM)
+    assert (daemon.returncode, pair.up()) == (0, ["m0", "m1"])
+    (left,) = json.loads(run("ip", "-n", "left", "-j", "link", "show", "m2"))
+    assert "UP" not in left["flags"]
+    assert pair.leftovers() == []
+
+
+def test_the_deletion_of_the_bond_ends_the_daemon(pair: Pair) -> None:
+    daemon = pair.control()
+    time.sleep(5)
+    run("ip", "-n", "left", "link", "del", "bond0")
+    _, log = daemon.communicate(timeout=20)
+    assert (daemon.returncode, "bond" in log) == (1, True), log
+    assert not list(pair.state.glob("*"))
+
+
+def test_a_queue_of_filters_that_was_there_remains(pair: Pair) -> None:
+    run("tc", "-n", "left", "qdisc", "add", "dev", "m2", "clsact")
+    daemon = pair.control()
+    time.sleep(5)
+    ended(daemon, signal.SIGTERM)
+    assert pair.leftovers() == [found := run("tc", "-n", "left", "qdisc", "show", "dev", "m2").splitlines()[-1]]
+    assert "clsact" in found
+    killed = pair.control()
+    time.sleep(5)
+    ended(killed, signal.SIGKILL)
+    time.sleep(6)
+    assert pair.leftovers() == [found]
+
+
+def test_more_members_than_there_are_cannot_stay(pair: Pair) -> None:
+    daemon = pair.control("--least", "9")
+    time.sleep(5)
+    told = pair.call("status", "bond0", "--state", str(pair.state), "--json")[1]
+    assert (json.loads(told)["wanted"], pair.up()) == (3, ["m0", "m1", "m2"])
+    assert "--least is 9, and 3 members are controlled" in ended(daemon, signal.SIGTERM)
+
+
 def test_the_failure_of_the_last_member_brings_all_back(pair: Pair) -> None:
     daemon = pair.control()
     time.sleep(5)
@@ -316,7 +420,6 @@ def test_bad_input_is_refused_with_the_command_to_type(pair: Pair) -> None:
         (("bond7",), (), "there is no interface bond7; bonds: bond0, bond1, bond2"),
         (("m0",), (), "m0 is not a bond; bonds: bond0, bond1, bond2"),
         (("bond1",), (), "type bond mode 802.3ad"),
-        (("bond2",), (), "has 0 members"),
         (("bond0", "--method", "peak"), (), "methods: dynamic-lacp"),
         (("bond0", "--set", "bins=1 ms"), (), "`bin`"),
         (("bond0",), dropped, "type `sudo anabranch-group control bond0"),
@@ -324,6 +427,8 @@ def test_bad_input_is_refused_with_the_command_to_type(pair: Pair) -> None:
         status, _, error = pair.call("control", *arguments, "--state", str(pair.state), prefix=prefix)
         assert (status, error.count("\n")) == (2, 1), error
         assert words in error, error
+    status, _, error = pair.call("control", "bond2", "--state", str(pair.state))
+    assert (status, "has 0 members" in error) == (1, True), "others may follow"
     for command in ("status", "release"):
         status, _, error = pair.call(command, "bond0", "--state", str(pair.state))
         assert (status, "is not controlled" in error) == (2, True), error

@@ -55,3 +55,4 @@ def test_the_unit_and_the_manual_name_existing_options() -> None:
         assert f"pub {option}:" in source
     unit = (root / "packaging/anabranch-group@.service").read_text("utf-8")
     assert "ExecStopPost=-/usr/bin/anabranch-group release %I" in unit
+    assert "After=network-online.target" in unit

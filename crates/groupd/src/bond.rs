@@ -10,6 +10,7 @@ use crate::{
         announce::{self, Port},
         members::View,
     },
+    daemon::Failure,
     netlink::{BondLink, Link, Netlink, Options, Totals},
 };
 
@@ -42,6 +43,7 @@ pub struct Member {
     pub index: u32,
     pub name: String,
     pub is_up: bool,
+    pub has_carrier: bool,
 }
 
 /// Finds a bond.
@@ -77,6 +79,7 @@ pub fn find(netlink: &mut Netlink, name: &str) -> Result<Bond, String> {
             index: member.index,
             name: member.name.clone(),
             is_up: member.is_up,
+            has_carrier: member.has_carrier,
         })
         .collect();
     members.sort_by_key(|member| natural(&member.name));
@@ -92,21 +95,21 @@ pub fn find(netlink: &mut Netlink, name: &str) -> Result<Bond, String> {
 /// Refuses a bond that has too few members, or would not notice failures.
 ///
 /// # Errors
-/// A sentence with the command to type.
-pub fn check(bond: &Bond) -> Result<(), String> {
+/// A sentence with the command to type. Too few members are no bad input: others may follow.
+pub fn check(bond: &Bond) -> Result<(), Failure> {
     let name = &bond.name;
     let count = bond.members.iter().filter(|member| member.is_up).count();
     if count < 2 {
-        return Err(format!(
+        return Err(Failure::System(format!(
             "{name} has {count} members that are up, and control needs two: type `ip link set DEV down; \
              ip link set DEV master {name}; ip link set DEV up` for each"
-        ));
+        )));
     }
     if bond.options.miimon == 0 {
-        return Err(format!(
+        return Err(Failure::Input(format!(
             "{name} does not check the carriers of its members (miimon 0): type \
              `ip link set {name} type bond miimon 100`"
-        ));
+        )));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 use std::{
     env,
+    fs::File,
     io::{self, Write},
     path::Path,
     process::{Child, ChildStdin, Command, Stdio},
@@ -17,7 +18,7 @@ use std::{
 use anabranch_core::system::words;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::{log::say, netlink::Netlink, state::State};
+use crate::{lock::Lock, log::say, netlink::Netlink, state::State};
 
 /// Interval of the octets.
 pub const BEAT: Duration = Duration::from_millis(250);
@@ -42,12 +43,12 @@ impl Guardian {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn start(bond: &str, directory: &Path) -> io::Result<Self> {
+    pub fn start(state: &State, directory: &Path, lock: &Lock) -> io::Result<Self> {
         let mut child = Command::new(env::current_exe()?)
-            .args(["guard", bond, "--state"])
+            .args(["guard", &state.bond, &state.nonce, "--state"])
             .arg(directory)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(lock.share()?)
             .spawn()?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, pipe })
@@ -76,7 +77,8 @@ impl Guardian {
 ///
 /// # Errors
 /// The members could not be brought back.
-pub fn guard(bond: &str, directory: &Path) -> Result<(), String> {
+pub fn guard(bond: &str, nonce: &str, directory: &Path) -> Result<(), String> {
+    let lock = Lock::inherited(directory, bond).map_err(|error| words(&error))?;
     // Without a separate session, signals of the terminal and to the process group would arrive.
     let _ = rustix::process::setsid();
     let ignored = Arc::new(AtomicBool::new(false));
@@ -87,39 +89,56 @@ pub fn guard(bond: &str, directory: &Path) -> Result<(), String> {
     ] {
         signal_hook::flag::register(signal, Arc::clone(&ignored)).map_err(|error| words(&error))?;
     }
-    if wait() {
+    let end = wait();
+    if end == End::Orderly {
         return Ok(());
     }
-    let Some(state) = State::read(directory, bond)? else {
+    // A stopped daemon that continues finds the pipe closed, and ends.
+    let null = File::open("/dev/null").map_err(|error| words(&error))?;
+    rustix::stdio::dup2_stdin(&null).map_err(|error| words(&error))?;
+    let state = State::read(directory, bond)?.filter(|state| state.nonce == nonce);
+    let Some(state) = state else {
         return Ok(());
     };
     say(&format!(
         "the daemon of {bond} has ended or stopped; its members are brought back"
     ));
     let mut netlink = Netlink::new().map_err(|error| words(&error))?;
-    let errors = state.bring_back(&mut netlink);
-    if !errors.is_empty() {
-        return Err(errors.join("; "));
-    }
+    state.bring_back(directory, &mut netlink).checked()?;
     thread::sleep(NEGOTIATION);
-    state.finish(&mut netlink, directory)
+    state.finish(&mut netlink, directory)?;
+    if end == End::Closed {
+        lock.delete();
+    }
+    Ok(())
 }
 
-/// Waits for the daemon's end. Returns whether it was orderly.
-fn wait() -> bool {
+/// How a daemon ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It has brought the members back itself.
+    Orderly,
+    /// The process has ended.
+    Closed,
+    /// It is silent, and may continue.
+    Silent,
+}
+
+/// Waits for the daemon's end.
+fn wait() -> End {
     let input = io::stdin();
     let mut octets = [0; 64];
     loop {
         let mut waits = [PollFd::new(&input, PollFlags::IN)];
         match poll(&mut waits, Some(&SILENCE)) {
             Err(rustix::io::Errno::INTR) => continue,
-            Ok(0) | Err(_) => return false,
+            Ok(0) | Err(_) => return End::Silent,
             Ok(_) => {}
         }
         match rustix::io::read(&input, &mut octets) {
             Err(rustix::io::Errno::INTR) => {}
-            Ok(0) | Err(_) => return false,
-            Ok(count) if octets[..count].contains(&END) => return true,
+            Ok(0) | Err(_) => return End::Closed,
+            Ok(count) if octets[..count].contains(&END) => return End::Orderly,
             Ok(_) => {}
         }
     }

@@ -5,6 +5,7 @@ mod bond;
 mod core;
 mod daemon;
 mod guardian;
+mod lock;
 mod log;
 mod method;
 mod netlink;
@@ -24,7 +25,9 @@ use std::{
 use anabranch_core::{shown, system::words};
 use clap::{Parser, Subcommand};
 
-use crate::{daemon::Failure, method::Control, netlink::Netlink, state::State, status::Request};
+use crate::{
+    daemon::Failure, lock::Lock, method::Control, netlink::Netlink, state::State, status::Request,
+};
 
 /// The exit status of bad input, the same for every command of the project.
 const BAD_INPUT: u8 = 2;
@@ -74,6 +77,7 @@ enum Command {
     #[command(hide = true)]
     Guard {
         bond: String,
+        nonce: String,
         #[arg(long)]
         state: PathBuf,
     },
@@ -137,9 +141,9 @@ fn run(command: Command) -> Result<String, Failure> {
             })
         }
         Command::Release { bond, state } => release(&state, &bond),
-        Command::Check { bond } => check(&bond).map_err(Failure::Input),
-        Command::Guard { bond, state } => {
-            guardian::guard(&bond, &state).map_err(Failure::System)?;
+        Command::Check { bond } => check(&bond),
+        Command::Guard { bond, nonce, state } => {
+            guardian::guard(&bond, &nonce, &state).map_err(Failure::System)?;
             Ok(String::new())
         }
     }
@@ -160,13 +164,11 @@ fn not_controlled(name: &str) -> String {
 const END: Duration = Duration::from_secs(15);
 
 fn release(directory: &Path, bond: &str) -> Result<String, Failure> {
+    let read = || State::read(directory, bond).map_err(Failure::System);
     let asked = status::ask(directory, bond, Request::Release).map_err(Failure::System)?;
     if asked.is_some() {
         let start = Instant::now();
-        while State::read(directory, bond)
-            .map_err(Failure::System)?
-            .is_some()
-        {
+        while read()?.is_some() {
             if start.elapsed() > END {
                 return Err(Failure::System(format!(
                     "the daemon of {bond} has not ended; see its log"
@@ -178,25 +180,30 @@ fn release(directory: &Path, bond: &str) -> Result<String, Failure> {
             "{bond} is no longer controlled; all members are back\n"
         ));
     }
-    let Some(state) = State::read(directory, bond).map_err(Failure::System)? else {
+    if read()?.is_none() {
         return Err(Failure::Input(not_controlled(bond)));
-    };
-    let mut netlink = Netlink::new().map_err(|error| Failure::System(words(&error)))?;
-    let errors = state.bring_back(&mut netlink);
-    if !errors.is_empty() {
-        return Err(Failure::System(errors.join("; ")));
     }
-    state
-        .finish(&mut netlink, directory)
-        .map_err(Failure::System)?;
+    let failed = |error| Failure::System(words(&error));
+    let Some(lock) = Lock::wait(directory, bond, failed, || Ok(()))? else {
+        return Err(daemon::stuck(directory, bond));
+    };
+    // A guardian may have done the work meanwhile.
+    if let Some(state) = read()? {
+        let mut netlink = Netlink::new().map_err(failed)?;
+        let trouble = state.bring_back(directory, &mut netlink);
+        trouble.checked().map_err(Failure::System)?;
+        let done = state.finish(&mut netlink, directory);
+        done.map_err(Failure::System)?;
+    }
+    lock.delete();
     Ok(format!(
         "the daemon of {bond} was gone; all members are back\n"
     ))
 }
 
-fn check(name: &str) -> Result<String, String> {
-    let mut netlink = Netlink::new().map_err(|error| words(&error))?;
-    let bond = bond::find(&mut netlink, name)?;
+fn check(name: &str) -> Result<String, Failure> {
+    let mut netlink = Netlink::new().map_err(|error| Failure::System(words(&error)))?;
+    let bond = bond::find(&mut netlink, name).map_err(Failure::Input)?;
     bond::check(&bond)?;
     let members: Vec<&str> = bond
         .members

@@ -7,6 +7,7 @@ mod link;
 use std::io;
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use rustix::io::Errno;
 
 pub use link::{BondLink, Link, Options, Totals};
 
@@ -117,6 +118,18 @@ impl Netlink {
                 return Ok(found);
             }
         }
+    }
+}
+
+/// The item, or `None` if there is no such interface.
+///
+/// # Errors
+/// All others.
+pub fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(item) => Ok(Some(item)),
+        Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

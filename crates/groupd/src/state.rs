@@ -5,12 +5,14 @@ use std::{
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    process,
+    time::SystemTime,
 };
 
 use anabranch_core::system::words;
 use serde::{Deserialize, Serialize};
 
-use crate::netlink::Netlink;
+use crate::netlink::{Link, Netlink};
 
 /// The directory of state files and sockets.
 pub const DIRECTORY: &str = "/run/anabranch-group";
@@ -18,11 +20,56 @@ pub const DIRECTORY: &str = "/run/anabranch-group";
 /// Written before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
+    /// The bond's name at the start, which names the files.
     pub bond: String,
+    /// The bond's interface number. Names may change.
+    pub index: u32,
     /// Members under control. Members that were down at the start are not among them.
-    pub members: Vec<String>,
+    pub members: Vec<Saved>,
     /// The bond's option before the start.
     pub all_active: bool,
+    /// Identifies the daemon.
+    pub nonce: String,
+}
+
+/// A member under control.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    pub name: String,
+    pub index: u32,
+    /// Whether the daemon created the queue `clsact` that it has.
+    pub has_our_queue: bool,
+}
+
+/// What went wrong when members were brought back.
+#[derive(Debug, Default)]
+pub struct Trouble {
+    /// The system refused.
+    pub errors: Vec<String>,
+    /// There are no such interfaces.
+    pub missing: Vec<String>,
+}
+
+impl Trouble {
+    /// One error if there is any.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn checked(self) -> Result<(), String> {
+        let all: Vec<String> = self.errors.into_iter().chain(self.missing).collect();
+        if all.is_empty() {
+            Ok(())
+        } else {
+            Err(all.join("; "))
+        }
+    }
+}
+
+/// A text that no other daemon has.
+#[must_use]
+pub fn nonce() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    format!("{}-{}", process::id(), now.unwrap_or_default().as_nanos())
 }
 
 /// Creates the directory.
@@ -83,37 +130,63 @@ impl State {
     }
 
     /// Brings all members back: ends redirections, and sets the interfaces up. Members that have
-    /// left the bond are skipped. Returns the errors.
-    pub fn bring_back(&self, netlink: &mut Netlink) -> Vec<String> {
+    /// left the bond are not set up.
+    pub fn bring_back(&self, directory: &Path, netlink: &mut Netlink) -> Trouble {
+        let mut trouble = Trouble::default();
         let links = match netlink.links() {
             Ok(links) => links,
-            Err(error) => return vec![words(&error)],
+            Err(error) => {
+                trouble.errors.push(words(&error));
+                return trouble;
+            }
         };
-        let bond = links.iter().find(|link| link.name == self.bond);
-        let Some(bond) = bond else {
-            return Vec::new();
-        };
-        let mut errors = Vec::new();
-        let members = links
-            .iter()
-            .filter(|link| link.master == Some(bond.index) && self.members.contains(&link.name));
-        for member in members {
-            let up = netlink.set_up(member.index, true);
-            let direct = netlink.end_redirect(member.index);
+        // A bond that was deleted has released its members.
+        let has_bond = links.iter().any(|link| link.index == self.index);
+        let is_member = |link: &Link| has_bond && link.master == Some(self.index);
+        for saved in &self.members {
+            let by_number = links.iter().find(|link| link.index == saved.index);
+            // An interface that was removed and added again has another number.
+            let by_name = || {
+                let same = links.iter().find(|link| link.name == saved.name);
+                same.filter(|link| is_member(link))
+            };
+            let Some(link) = by_number.or_else(by_name) else {
+                if has_bond {
+                    trouble.missing.push(format!(
+                        "there is no interface {} (number {}); if it was removed, delete {}",
+                        saved.name,
+                        saved.index,
+                        file(directory, &self.bond).display()
+                    ));
+                }
+                continue;
+            };
+            let up = if is_member(link) {
+                netlink.set_up(link.index, true)
+            } else {
+                Ok(())
+            };
+            let direct = netlink.end_redirect(link.index, saved.has_our_queue);
             for error in [up.err(), direct.err()].into_iter().flatten() {
-                errors.push(format!("{}: {}", member.name, words(&error)));
+                trouble
+                    .errors
+                    .push(format!("{}: {}", link.name, words(&error)));
             }
         }
-        errors
+        trouble
     }
 
-    /// Restores the bond's option, and deletes the file.
+    /// Restores the bond's option, and deletes state and socket. Does nothing if they are not, or no
+    /// longer, this daemon's.
     ///
     /// # Errors
     /// The system refuses; the file remains.
     pub fn finish(&self, netlink: &mut Netlink, directory: &Path) -> Result<(), String> {
+        if Self::read(directory, &self.bond)?.is_none_or(|found| found.nonce != self.nonce) {
+            return Ok(());
+        }
         let links = netlink.links().map_err(|error| words(&error))?;
-        let bond = links.iter().find(|link| link.name == self.bond);
+        let bond = links.iter().find(|link| link.index == self.index);
         if let Some((index, options)) = bond.and_then(|link| Some((link.index, link.bond?.options)))
             && options.all_active != self.all_active
         {
@@ -121,7 +194,7 @@ impl State {
                 .set_all_active(index, self.all_active)
                 .map_err(|error| format!("{}: {}", self.bond, words(&error)))?;
         }
-        for path in [file(directory, &self.bond), socket(directory, &self.bond)] {
+        for path in [socket(directory, &self.bond), file(directory, &self.bond)] {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(format!("{}: {}", path.display(), words(&error)));
@@ -130,5 +203,10 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// The entry of an interface.
+    pub fn saved(&mut self, index: u32) -> Option<&mut Saved> {
+        self.members.iter_mut().find(|saved| saved.index == index)
     }
 }

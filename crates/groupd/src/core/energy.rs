@@ -25,6 +25,8 @@ pub struct Ports {
     model: PowerModel,
     rate: Rate,
     times: Vec<Seconds>,
+    /// Sum over ports that have left.
+    left: Seconds,
 }
 
 impl Ports {
@@ -35,6 +37,7 @@ impl Ports {
             model,
             rate,
             times: vec![Seconds::default(); count],
+            left: Seconds::default(),
         }
     }
 
@@ -56,6 +59,28 @@ impl Ports {
         }
     }
 
+    /// Removes a port; its energy remains in the sums.
+    pub fn remove(&mut self, port: usize) {
+        if port < self.times.len() {
+            let times = self.times.remove(port);
+            self.left.active += times.active;
+            self.left.idle += times.idle;
+            self.left.sleeping += times.sleeping;
+            self.left.waking += times.waking;
+        }
+    }
+
+    /// Ports that are there, and the sum of the others.
+    fn all(&self) -> impl Iterator<Item = &Seconds> {
+        self.times.iter().chain([&self.left])
+    }
+
+    /// Seconds in which ports slept.
+    #[must_use]
+    pub fn asleep(&self) -> f64 {
+        self.all().map(|times| times.sleeping).sum()
+    }
+
     /// The times of each port.
     #[must_use]
     pub fn times(&self) -> &[Seconds] {
@@ -65,8 +90,8 @@ impl Ports {
     /// Energy of all ports of this end, and the energy if none had slept, in joules.
     #[must_use]
     pub fn joules(&self) -> (f64, f64) {
-        let used = self.times.iter().map(|times| self.of(times)).sum();
-        let awake = self.times.iter().map(|times| {
+        let used = self.all().map(|times| self.of(times)).sum();
+        let awake = self.all().map(|times| {
             self.of(&Seconds {
                 active: times.active,
                 idle: times.idle + times.sleeping + times.waking,
@@ -103,5 +128,9 @@ mod tests {
         let (used, awake) = ports.joules();
         assert!((used - 0.55).abs() < 1e-9, "{used}");
         assert!((awake - 1.0).abs() < 1e-9, "{awake}");
+        ports.remove(1);
+        let (used, _) = ports.joules();
+        assert!((used - 0.55).abs() < 1e-9, "{used}");
+        assert!((ports.asleep() - 1.0).abs() < 1e-9);
     }
 }

@@ -170,6 +170,16 @@ impl Phase {
             _ => None,
         }
     }
+    /// The same, to be changed.
+    const fn target_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Draining { target, .. }
+            | Self::Announced { target, .. }
+            | Self::Quiet { target, .. } => Some(target),
+            Self::Joining { target, .. } => target.as_mut(),
+            _ => None,
+        }
+    }
     /// The name for reports.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -296,6 +306,32 @@ impl Members {
                     target: None,
                     since: now,
                 };
+            }
+        }
+        actions
+    }
+
+    /// Removes a member that has left the group; the members after it move up. Returns the steps of
+    /// those whose frames left over it.
+    pub fn remove(&mut self, now: Time, gone: usize) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if gone >= self.phases.len() {
+            return actions;
+        }
+        self.phases.remove(gone);
+        for (member, phase) in self.phases.iter_mut().enumerate() {
+            if phase.target() == Some(gone) {
+                actions.push(Action::Direct { member });
+                *phase = match phase {
+                    // The partner knows nothing yet.
+                    Phase::Draining { .. } => Phase::On,
+                    _ => Phase::Joining {
+                        target: None,
+                        since: now,
+                    },
+                };
+            } else if let Some(target) = phase.target_mut() {
+                *target -= usize::from(*target > gone);
             }
         }
         actions

@@ -1,7 +1,7 @@
 //! Filters by which a member's frames leave over another member (tc-mirred(8)).
 //!
 //! Two filters at the member's egress: LACPDUs pass, and all other frames are redirected. The queue
-//! `clsact` that holds the filters is created if there is none.
+//! `clsact` that holds the filters is created if there is none, and deleted only if it was created here.
 
 use std::io;
 
@@ -13,6 +13,7 @@ use super::{
 
 const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
+const GET_QDISC: u16 = 38;
 const NEW_FILTER: u16 = 44;
 const DELETE_FILTER: u16 = 45;
 const GET_FILTER: u16 = 46;
@@ -33,11 +34,27 @@ const STOLEN: u32 = 4;
 const EGRESS_REDIRECT: u32 = 1;
 
 impl Netlink {
-    /// Redirects all frames of an interface except LACPDUs to another one.
+    /// Whether an interface has the queue `clsact` or `ingress`.
+    pub fn has_filter_queue(&mut self, index: u32) -> bool {
+        // Without one, the kernel refuses the request; it describes none of these queues in an answer.
+        let request = traffic(index, CLSACT, CLSACT_PARENT, 0);
+        self.get_if_any(GET_QDISC, &request).is_ok()
+    }
+
+    /// Redirects all frames of an interface except LACPDUs to another one. After a failure nothing
+    /// remains; `is_ours` says whether that includes the queue `clsact`.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn redirect(&mut self, from: u32, to: u32) -> io::Result<()> {
+    pub fn redirect(&mut self, from: u32, to: u32, is_ours: bool) -> io::Result<()> {
+        let made = self.make_redirect(from, to);
+        if made.is_err() {
+            let _ = self.end_redirect(from, is_ours);
+        }
+        made
+    }
+
+    fn make_redirect(&mut self, from: u32, to: u32) -> io::Result<()> {
         let mut writer = Writer(traffic(from, CLSACT, CLSACT_PARENT, 0));
         writer.put_text(KIND, "clsact");
         let made = self.change(NEW_QDISC, CREATE | EXCLUSIVE, &writer.0);
@@ -66,16 +83,16 @@ impl Netlink {
         self.change(NEW_FILTER, CREATE | EXCLUSIVE, &redirect)
     }
 
-    /// Ends the redirection of an interface's frames, and deletes the queue `clsact` unless it has
-    /// other filters.
+    /// Ends the redirection of an interface's frames, and deletes the queue `clsact` if it is ours
+    /// and has no other filters.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn end_redirect(&mut self, from: u32) -> io::Result<()> {
-        let redirect = self.delete(from, REDIRECT, ALL_PROTOCOLS);
-        let pass = self.delete(from, PASS, SLOW_PROTOCOLS);
-        if redirect.and(pass).is_err() {
-            // There was none, or no such interface.
+    pub fn end_redirect(&mut self, from: u32, is_ours: bool) -> io::Result<()> {
+        // There may be none, or no such interface.
+        let _ = self.delete(from, REDIRECT, ALL_PROTOCOLS);
+        let _ = self.delete(from, PASS, SLOW_PROTOCOLS);
+        if !is_ours || !self.has_filter_queue(from) {
             return Ok(());
         }
         for parent in [EGRESS, INGRESS] {

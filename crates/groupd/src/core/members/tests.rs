@@ -288,3 +288,33 @@ proptest! {
         prop_assert_eq!(model.carrying(), wanted.max(least));
     }
 }
+
+#[test]
+fn members_whose_frames_left_over_a_removed_one_send_themselves() {
+    let works = View {
+        is_up: true,
+        has_carrier: true,
+        actor: traffic(true),
+        partner: traffic(true),
+        ..View::default()
+    };
+    let mut members = Members::new(3, Limits::default());
+    let actions = members.step(STEP, 2, &[works; 3]);
+    assert_eq!(
+        actions,
+        [Action::Redirect {
+            member: 2,
+            target: 0
+        }]
+    );
+    let mut others = Members::new(3, Limits::default());
+    others.phases.clone_from(&members.phases);
+    assert_eq!(
+        members.remove(STEP, 0),
+        [Action::Direct { member: 1 }],
+        "the third is now the second"
+    );
+    assert_eq!(members.phases(), [Phase::On, Phase::On]);
+    assert_eq!(others.remove(STEP, 1), []);
+    assert_eq!(others.phases()[1].target(), Some(0));
+}
