@@ -293,18 +293,14 @@ def _adopt(made: Record, scope: Scope) -> Record:
     Raises:
         RunFailedError: The kernel refuses it.
     """
-    known = made.scope(scope)
-    former = _former(scope)
-    if former == made.name:
-        former = known.former if known is not None else None
-    made = made.with_scope(replace(scope, former=former))
+    made = made.with_scope(_with_former(made, scope))
     made.write()
     try:
         if scope.kind == "default":
             _DEFAULT.write_text(made.name)
         elif scope.kind == "route":
             for route in routes.required(routes.prefix(scope.where)):
-                route.set(made.name)
+                routes.change(route, made.name)
         else:
             cgroups.attach(made.name, Path(scope.where))
     except OSError as error:
@@ -315,12 +311,18 @@ def _adopt(made: Record, scope: Scope) -> Record:
     return made
 
 
-def _former(scope: Scope) -> str | None:
+def _with_former(made: Record, scope: Scope) -> Scope:
+    """The scope with the controls that it has now, or that it had before this control was installed there."""
+    known = made.scope(scope) or scope
     if scope.kind == "default":
-        return _default()
+        former = _default()
+        return replace(scope, former=known.former if former == made.name else former)
     if scope.kind == "route":
-        return next((route.control for route in routes.find(routes.prefix(scope.where))), None)
-    return None
+        there = {one.key: one.control for one in routes.find(routes.prefix(scope.where))}
+        formers = dict(known.formers)
+        formers |= {key: formers.get(key, known.former) if now == made.name else now for key, now in there.items()}
+        return replace(scope, former=next(iter(formers.values()), None), formers=tuple(formers.items()))
+    return scope
 
 
 def _keep(made: Record, said: str, say: Say) -> None:
@@ -345,9 +347,14 @@ def _restore(name: str, scope: Scope, say: Say) -> None:
         if _default() == name:
             _restore_default(scope.former, say)
     elif scope.kind == "route":
-        for route in routes.find(routes.prefix(scope.where)):
+        network = routes.prefix(scope.where)
+        key = routes.ambiguous(network)
+        if key is not None:
+            say(f"route {network}: several routes have {key}, so they are left as they are: ip route show {network}")
+            return
+        for route in routes.find(network):
             if route.control == name:
-                _restore_route(route, scope.former, say)
+                _restore_route(route, dict(scope.formers).get(route.key, scope.former), say)
     else:
         cgroups.detach(name, scope.where)
 
@@ -366,7 +373,7 @@ def _restore_default(former: str | None, say: Say) -> None:
 
 def _restore_route(route: routes.Route, former: str | None, say: Say) -> None:
     try:
-        route.set(former)
+        routes.change(route, former)
     except OSError as error:
         say(f"route {route.prefix}: its former control, {former}, is refused ({error.strerror}); it has none now")
-        route.set(None)
+        routes.change(route, None)
