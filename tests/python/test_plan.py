@@ -153,6 +153,8 @@ def test_the_written_scenarios_run(anabranch: Call, tmp_path: Path) -> None:
         ("cc none.pcap --seeds 1", "--seeds 1: a whole number from 2 to 100 was expected"),
         ("aqm --rate fast", "--rate fast: a rate from 10 kbit/s to 100 Gbit/s was expected\n  --rate 100mbit"),
         ("aqm --rate 10mbit --flows cubic", "--flows cubic: NAME=N,NAME=N was expected"),
+        ("aqm --rate 10mbit --flows cubic=\N{SUPERSCRIPT TWO}", "--flows cubic=\N{SUPERSCRIPT TWO}: NAME=N,NAME=N was"),
+        (f"aqm --rate 10mbit --flows cubic={'9' * 5000}", "--flows cubic=9999"),
         ("aqm --rate 10mbit --rtt 1h", "--rtt 1h: a time from 0.1 ms to 10 s was expected"),
         ("aqm --rate 10mbit --buffer 3", "--buffer '3': bandwidth-delay products or packets were expected"),
         ("aqm none.pcap --rate 10mbit --rtt 40ms", "--rtt 40ms: none.pcap has the flows"),
