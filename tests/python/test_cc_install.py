@@ -97,5 +97,8 @@ def test_metrics_escape_their_labels() -> None:
     assert 'anabranch_cc_scope_in_effect{control="x",kind="cgroup",where="a\\"b\\\\c"} 0' in lines
     assert 'anabranch_cc_connections{control="x"} 2' in lines
     told = "\n".join(text.lines(document))
+    unknown = {**document, "controls": [{**one, "scopes": [{**scope, "in_effect": None}]}]}
+    assert not any(line.startswith("anabranch_cc_scope_in_effect{") for line in text.metrics(unknown))
+    assert 'cgroup a"b\\c: unknown (needs root)' in "\n".join(text.lines(unknown))
     assert "NOT in effect; again: anabranch cc install x --cgroup" in told
     assert "2 open connections, 5 % of the octets sent were retransmissions" in told

@@ -170,7 +170,8 @@ def _state(name: str, found: Record | None, use: connections.Use) -> dict[str, A
     }
 
 
-def _is_in_effect(name: str, scope: Scope) -> bool:
+def _is_in_effect(name: str, scope: Scope) -> bool | None:
+    """Whether the scope uses the control; ``None`` if only root may see it."""
     if scope.kind == "default":
         return _default() == name
     if scope.kind == "route":
