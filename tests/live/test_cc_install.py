@@ -272,3 +272,47 @@ def test_each_route_of_a_prefix_has_its_former_control_again(tmp_path: Path, con
         LEFT,
     )
     assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
+
+
+def test_another_version_of_an_installed_file_is_refused(tmp_path: Path, control: str) -> None:
+    done = inside(
+        tmp_path,
+        "anabranch cc install mine.bpf.c",
+        "echo >> mine.bpf.c",
+        "anabranch cc install mine.bpf.c || echo refused $?",
+        f"anabranch cc remove {control}",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, "refused 2\n"), done.stderr
+    assert f"another version of `{control}` is installed\n  anabranch cc remove {control}" in done.stderr
+
+
+def test_a_failed_installation_leaves_no_record(tmp_path: Path, control: str) -> None:
+    """Neither that of a file, nor that of a control that ships: here for lack of a compiler."""
+    done = inside(
+        tmp_path,
+        "PATH=/nowhere anabranch cc install mine.bpf.c || echo refused $?",
+        "PATH=/nowhere anabranch cc install compound || echo refused $?",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, "refused 2\nrefused 2\n"), done.stderr
+    assert "clang" in done.stderr
+
+
+def test_an_installation_killed_after_the_control_was_loaded_is_completed(tmp_path: Path, control: str) -> None:
+    (tmp_path / "killed.py").write_text(
+        "import os, signal, sys\n"
+        "from anabranch.installed import controls\n"
+        "load = controls._load\n"
+        "controls._load = lambda *given, **more: (load(*given, **more), os.kill(os.getpid(), signal.SIGKILL))\n"
+        "controls.install('mine.bpf.c', controls.Scopes(default=True), print)\n"
+    )
+    done = inside(
+        tmp_path,
+        f"{sys.executable} killed.py || true",
+        "anabranch cc install mine.bpf.c --default",
+        "cat /proc/sys/net/ipv4/tcp_congestion_control",
+        f"anabranch cc remove {control}",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{control}\n"), done.stderr
