@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.installed import netlink, text, unit
+from anabranch.installed import controls, netlink, text, unit
 from anabranch.installed.cgroups import _instructions
 from anabranch.installed.record import Record, Scope
 
@@ -77,6 +77,17 @@ def test_the_jumps_of_the_program_end_inside_it() -> None:
 def test_a_record_keeps_one_scope_of_a_place(tmp_path: Path) -> None:
     made = Record("a", "a").with_scope(Scope("default", former="reno")).with_scope(Scope("default", former="cubic"))
     assert made.scopes == (Scope("default", former="cubic"),)
+
+
+def test_cubic_plus_with_sack_has_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sack = tmp_path / "tcp_sack"
+    monkeypatch.setattr(controls, "_SACK", sack)
+    assert controls._warning("ab_cubicplus") is None
+    sack.write_text("1\n")
+    assert "46 % retransmissions" in (controls._warning("ab_cubicplus") or "")
+    assert controls._warning("ab_westwood") is None
+    sack.write_text("0\n")
+    assert controls._warning("ab_cubicplus") is None
 
 
 def test_metrics_escape_their_labels() -> None:

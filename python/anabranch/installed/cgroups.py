@@ -56,7 +56,7 @@ def place(text: str) -> Path:
             )
     raise UserError(
         f"--cgroup {text}: there is no such cgroup below {mounts[0]}",
-        hint="give its path, such as system.slice/nginx.service: systemd-cgls lists them",
+        hint="give its path, such as web.slice: systemd-cgls lists them",
     )
 
 

@@ -12,7 +12,7 @@ from anabranch.text.lines import percent
 def lines(document: dict[str, Any]) -> Iterator[str]:
     """The status in words."""
     if not document["controls"]:
-        yield "no control is installed: anabranch cc install cubic-plus"
+        yield "no control is installed; those that ship: anabranch cc list"
     for one in document["controls"]:
         yield f"{_title(one)}: {_state(one, has_systemd=document['systemd'])}"
         for scope in one["scopes"]:
