@@ -235,6 +235,29 @@ def test_routes_of_one_prefix_and_metric_are_refused(tmp_path: Path, control: st
     assert control not in available()
 
 
+def test_a_route_that_the_kernel_replaced_is_added_again(tmp_path: Path) -> None:
+    """Another process may append a route between the check and the change."""
+    (tmp_path / "change.py").write_text(
+        "from anabranch.errors import RunFailedError\n"
+        "from anabranch.installed import routes\n"
+        "try:\n"
+        "    routes.change(routes.find(routes.prefix('192.0.2.0/24'))[1], 'cubic')\n"
+        "except RunFailedError as error:\n"
+        "    print(error)\n"
+    )
+    done = inside(
+        tmp_path,
+        DEVICE,
+        "ip route append 192.0.2.0/24 via 10.8.0.9 dev d0",
+        f"{sys.executable} change.py",
+        "ip route show 192.0.2.0/24",
+    )
+    assert done.returncode == 0, done.stderr
+    told, *shown = done.stdout.splitlines()
+    assert told.startswith("route 192.0.2.0/24: the kernel replaced another route")
+    assert any("via 10.9.0.1" in one and "congctl reno" in one for one in shown)
+
+
 def test_a_route_that_expires_is_refused(tmp_path: Path, control: str) -> None:
     """A changed route would stay for ever, and no router advertisement would renew it."""
     done = inside(

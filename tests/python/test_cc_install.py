@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from anabranch.installed import controls, netlink, text, unit
+from anabranch.installed import cgroups, controls, netlink, text, unit
 from anabranch.installed.cgroups import _instructions
 from anabranch.installed.record import Record, Scope
 
@@ -88,6 +89,15 @@ def test_cubic_plus_with_sack_has_a_warning(tmp_path: Path, monkeypatch: pytest.
     assert controls._warning("ab_westwood") is None
     sack.write_text("0\n")
     assert controls._warning("ab_cubicplus") is None
+
+
+@pytest.mark.parametrize(("number", "expected"), [(errno.EACCES, None), (errno.EPERM, None), (errno.ENOENT, False)])
+def test_a_link_that_only_root_may_see(monkeypatch: pytest.MonkeyPatch, number: int, expected: bool | None) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(cgroups, "_call", refuse)
+    assert cgroups.is_attached("ab_reno", Path("/sys/fs/cgroup")) is expected
 
 
 def test_metrics_escape_their_labels() -> None:
