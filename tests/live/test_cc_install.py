@@ -33,6 +33,9 @@ cd "$FOLDER"
 """
 LEFT = "find /var/lib /etc/systemd/system /sys/fs/bpf -mindepth 1 -not -name '*.debug'"
 """Files that are left; a BPF file system has two that the kernel makes."""
+DEVICE = (
+    "ip link add d0 type veth peer name d1; ip link set d0 up; ip link set d1 up; ip address add 10.8.0.1/24 dev d0"
+)
 
 SOCKETS = """
 import socket, subprocess, sys
@@ -210,3 +213,129 @@ def test_two_controls_cannot_have_one_scope(tmp_path: Path, control: str) -> Non
     assert (done.returncode, done.stdout) == (0, "refused 2\n"), done.stderr
     assert other not in available(), "a refused control is not left in the kernel"
     assert f"--route 192.0.2.0/24: `{control}` is installed there\n  anabranch cc remove {control}" in done.stderr
+
+
+def test_routes_of_one_prefix_and_metric_are_refused(tmp_path: Path, control: str) -> None:
+    """The kernel would replace the first of them by each, and so delete it."""
+    done = inside(
+        tmp_path,
+        DEVICE,
+        "ip route append 192.0.2.0/24 via 10.8.0.9 dev d0",
+        "ip route add 198.51.100.0/24 dev d0; ip route append blackhole 198.51.100.0/24",
+        "ip -6 route append 2001:db8::/32 dev d0",
+        "ip route show > before; ip -6 route show 2001:db8::/32 >> before",
+        "for one in 192.0.2.0/24 198.51.100.0/24 2001:db8::/32; do",
+        "  anabranch cc install mine.bpf.c --route $one || echo refused $?",
+        "done",
+        "ip route show > after; ip -6 route show 2001:db8::/32 >> after; cmp before after",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, "refused 2\n" * 3), done.stderr
+    assert "--route 192.0.2.0/24: several routes have metric 0, and the kernel would replace the first" in done.stderr
+    assert control not in available()
+
+
+def test_a_route_that_the_kernel_replaced_is_added_again(tmp_path: Path) -> None:
+    """Another process may append a route between the check and the change."""
+    (tmp_path / "change.py").write_text(
+        "from anabranch.errors import RunFailedError\n"
+        "from anabranch.installed import routes\n"
+        "try:\n"
+        "    routes.change(routes.find(routes.prefix('192.0.2.0/24'))[1], 'cubic')\n"
+        "except RunFailedError as error:\n"
+        "    print(error)\n"
+    )
+    done = inside(
+        tmp_path,
+        DEVICE,
+        "ip route append 192.0.2.0/24 via 10.8.0.9 dev d0",
+        f"{sys.executable} change.py",
+        "ip route show 192.0.2.0/24",
+    )
+    assert done.returncode == 0, done.stderr
+    told, *shown = done.stdout.splitlines()
+    assert told.startswith("route 192.0.2.0/24: the kernel replaced another route")
+    assert any("via 10.9.0.1" in one and "congctl reno" in one for one in shown)
+
+
+def test_a_route_that_expires_is_refused(tmp_path: Path, control: str) -> None:
+    """A changed route would stay for ever, and no router advertisement would renew it."""
+    done = inside(
+        tmp_path,
+        DEVICE,
+        "ip -6 route add 2001:db8:1::/48 dev d0 expires 600",
+        "anabranch cc install mine.bpf.c --route 2001:db8:1::/48 || echo refused $?",
+        "ip -6 route show 2001:db8:1::/48",
+        LEFT,
+    )
+    assert done.returncode == 0, done.stderr
+    refused, route = done.stdout.splitlines()
+    assert refused == "refused 2"
+    assert "expires" in route
+    assert "--route 2001:db8:1::/48: the route expires in " in done.stderr
+    assert control not in available()
+
+
+def test_each_route_of_a_prefix_has_its_former_control_again(tmp_path: Path, control: str) -> None:
+    """Also routes over several next hops and nexthop objects are restored unchanged."""
+    done = inside(
+        tmp_path,
+        DEVICE,
+        "ip nexthop add id 7 via 10.8.0.9 dev d0",
+        "ip route add 192.0.2.0/24 dev d0 metric 10 congctl cubic",
+        "ip route add 192.0.2.0/24 nhid 7 metric 20",
+        "ip route add 192.0.2.0/24 metric 30 nexthop via 10.8.0.2 dev d0 weight 2 nexthop via 10.8.0.3 dev d0",
+        "ip -6 route add 2001:db8::/32 metric 30 nexthop via fe80::2 dev d0 nexthop via fe80::3 dev d0",
+        "ip route show > before; ip -6 route show 2001:db8::/32 >> before",
+        "anabranch cc install mine.bpf.c --route 192.0.2.0/24 --route 2001:db8::/32",
+        f"ip route show 192.0.2.0/24 | grep -c {control}",
+        "anabranch cc install mine.bpf.c --route 192.0.2.0/24",
+        f"anabranch cc remove {control}",
+        "ip route show > after; ip -6 route show 2001:db8::/32 >> after; diff before after",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
+
+
+def test_another_version_of_an_installed_file_is_refused(tmp_path: Path, control: str) -> None:
+    done = inside(
+        tmp_path,
+        "anabranch cc install mine.bpf.c",
+        "echo >> mine.bpf.c",
+        "anabranch cc install mine.bpf.c || echo refused $?",
+        f"anabranch cc remove {control}",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, "refused 2\n"), done.stderr
+    assert f"another version of `{control}` is installed\n  anabranch cc remove {control}" in done.stderr
+
+
+def test_a_failed_installation_leaves_no_record(tmp_path: Path, control: str) -> None:
+    """Neither that of a file, nor that of a control that ships: here for lack of a compiler."""
+    done = inside(
+        tmp_path,
+        "PATH=/nowhere anabranch cc install mine.bpf.c || echo refused $?",
+        "PATH=/nowhere anabranch cc install compound || echo refused $?",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, "refused 2\nrefused 2\n"), done.stderr
+    assert "clang" in done.stderr
+
+
+def test_an_installation_killed_after_the_control_was_loaded_is_completed(tmp_path: Path, control: str) -> None:
+    (tmp_path / "killed.py").write_text(
+        "import os, signal, sys\n"
+        "from anabranch.installed import controls\n"
+        "load = controls._load\n"
+        "controls._load = lambda *given, **more: (load(*given, **more), os.kill(os.getpid(), signal.SIGKILL))\n"
+        "controls.install('mine.bpf.c', controls.Scopes(default=True), print)\n"
+    )
+    done = inside(
+        tmp_path,
+        f"{sys.executable} killed.py || true",
+        "anabranch cc install mine.bpf.c --default",
+        "cat /proc/sys/net/ipv4/tcp_congestion_control",
+        f"anabranch cc remove {control}",
+        LEFT,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{control}\n"), done.stderr

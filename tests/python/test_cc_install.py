@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from anabranch.installed import netlink, text, unit
+from anabranch.installed import cgroups, controls, netlink, text, unit
 from anabranch.installed.cgroups import _instructions
 from anabranch.installed.record import Record, Scope
 
@@ -79,6 +80,26 @@ def test_a_record_keeps_one_scope_of_a_place(tmp_path: Path) -> None:
     assert made.scopes == (Scope("default", former="cubic"),)
 
 
+def test_cubic_plus_with_sack_has_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sack = tmp_path / "tcp_sack"
+    monkeypatch.setattr(controls, "_SACK", sack)
+    assert controls._warning("ab_cubicplus") is None
+    sack.write_text("1\n")
+    assert "46 % retransmissions" in (controls._warning("ab_cubicplus") or "")
+    assert controls._warning("ab_westwood") is None
+    sack.write_text("0\n")
+    assert controls._warning("ab_cubicplus") is None
+
+
+@pytest.mark.parametrize(("number", "expected"), [(errno.EACCES, None), (errno.EPERM, None), (errno.ENOENT, False)])
+def test_a_link_that_only_root_may_see(monkeypatch: pytest.MonkeyPatch, number: int, expected: bool | None) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(cgroups, "_call", refuse)
+    assert cgroups.is_attached("ab_reno", Path("/sys/fs/cgroup")) is expected
+
+
 def test_metrics_escape_their_labels() -> None:
     scope = {"kind": "cgroup", "where": 'a"b\\c', "former": None, "in_effect": False}
     one = {
@@ -97,5 +118,8 @@ def test_metrics_escape_their_labels() -> None:
     assert 'anabranch_cc_scope_in_effect{control="x",kind="cgroup",where="a\\"b\\\\c"} 0' in lines
     assert 'anabranch_cc_connections{control="x"} 2' in lines
     told = "\n".join(text.lines(document))
+    unknown = {**document, "controls": [{**one, "scopes": [{**scope, "in_effect": None}]}]}
+    assert not any(line.startswith("anabranch_cc_scope_in_effect{") for line in text.metrics(unknown))
+    assert 'cgroup a"b\\c: unknown (needs root)' in "\n".join(text.lines(unknown))
     assert "NOT in effect; again: anabranch cc install x --cgroup" in told
     assert "2 open connections, 5 % of the octets sent were retransmissions" in told

@@ -59,6 +59,7 @@ def test_a_control_that_a_long_lossy_path_needs(anabranch: Call, tmp_path: Path)
     assert found["advised"] is True
     assert found["install"] == "anabranch cc install cubic-plus"
     assert str(found["answer"]).startswith("Cubic+ is worth it on the path of connection 1: goodput +")
+    assert any("retransmitted up to 46 % there" in one for one in found["assumptions"])  # type: ignore[attr-defined]
     assert found["measures"]["goodput_mbit_s"]["change"]["low"] > 0.1  # type: ignore[index]
 
 
@@ -153,6 +154,8 @@ def test_the_written_scenarios_run(anabranch: Call, tmp_path: Path) -> None:
         ("cc none.pcap --seeds 1", "--seeds 1: a whole number from 2 to 100 was expected"),
         ("aqm --rate fast", "--rate fast: a rate from 10 kbit/s to 100 Gbit/s was expected\n  --rate 100mbit"),
         ("aqm --rate 10mbit --flows cubic", "--flows cubic: NAME=N,NAME=N was expected"),
+        ("aqm --rate 10mbit --flows cubic=\N{SUPERSCRIPT TWO}", "--flows cubic=\N{SUPERSCRIPT TWO}: NAME=N,NAME=N was"),
+        (f"aqm --rate 10mbit --flows cubic={'9' * 5000}", "--flows cubic=9999"),
         ("aqm --rate 10mbit --rtt 1h", "--rtt 1h: a time from 0.1 ms to 10 s was expected"),
         ("aqm --rate 10mbit --buffer 3", "--buffer '3': bandwidth-delay products or packets were expected"),
         ("aqm none.pcap --rate 10mbit --rtt 40ms", "--rtt 40ms: none.pcap has the flows"),
@@ -162,6 +165,10 @@ def test_the_written_scenarios_run(anabranch: Call, tmp_path: Path) -> None:
         ("group full.csv --members 2 --rate 1gbit --from x", "--from x: full.csv has counters, and no senders"),
         ("group wrong.csv --members 2 --rate 1gbit", "wrong.csv:3: TIME,BYTES was expected"),
         ("group back.csv --members 2 --rate 1gbit", "back.csv:2: the time does not increase"),
+        ("group inf.csv --members 2 --rate 1gbit", "inf.csv:2: TIME,BYTES was expected"),
+        ("group large.csv --members 2 --rate 1gbit", "large.csv:1: TIME,BYTES was expected"),
+        ("group near.csv --members 2 --rate 1gbit", "near.csv:2: the time does not increase by 1 ms or more"),
+        ("group short.csv --members 2 --rate 1gbit", "short.csv: it has 4 s of load"),
         ("group still.csv --members 2 --rate 1gbit", "still.csv: the counter never increases"),
         ("group binary.csv --members 2 --rate 1gbit", "binary.csv is neither a capture nor CSV"),
     ],
@@ -171,6 +178,10 @@ def test_bad_input(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     counters(tmp_path, 1e7).rename("full.csv")
     Path("wrong.csv").write_text("0,0\n1,5\nx,9\n")
     Path("back.csv").write_text("5,0\n4,5\n")
+    Path("inf.csv").write_text("0,0\n10,inf\n")
+    Path("large.csv").write_text("0,1e400\n10,1e401\n")
+    Path("near.csv").write_text("0,0\n1e-320,10\n")
+    Path("short.csv").write_text("0,0\n2,10\n4,20\n")
     Path("still.csv").write_text("0,7\n1,7\n")
     Path("binary.csv").write_bytes(b"\xff\xfe\x00\x01")
     done = anabranch("plan", *words.split())
@@ -193,6 +204,23 @@ def test_the_replayed_rate_is_that_of_the_counters(tmp_path: Path) -> None:
     packets = (len(content) - 24) // (16 + 28)
     assert packets * traffic.PACKET_BYTES / load.seconds == pytest.approx(1e6, rel=0.05)
     assert content != load.files["traffic-2.pcap"]
+
+
+def test_two_readings_close_together_change_nothing(tmp_path: Path) -> None:
+    """The rate of a moment is not simulated for a whole window, and no window becomes as short."""
+    file = counters(tmp_path, 1e6)
+    lines = file.read_text().splitlines()
+    usual = traffic.read(file, 1)
+    file.write_text("\n".join([*lines[:5], f"30.05,{30e6 + 500_000:.0f}", *lines[5:]]) + "\n")
+    load = traffic.read(file, 1)
+    assert load.seconds == usual.seconds == 110
+    assert len(load.files["traffic-1.pcap"]) == pytest.approx(len(usual.files["traffic-1.pcap"]), rel=0.05)
+
+
+def test_no_more_is_simulated_than_was_recorded(tmp_path: Path) -> None:
+    file = tmp_path / "uneven.csv"
+    file.write_text("0,0\n10,1000000\n16,2000000\n28,3000000\n")
+    assert traffic.read(file, 1).seconds <= 28
 
 
 def test_a_large_load_is_simulated_at_a_fraction_of_its_rate(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ class InstallOptions:
 
 @command(
     InstallOptions,
-    "anabranch cc install cubic-plus --default",
-    "anabranch cc install cubic-plus --route 192.0.2.0/24",
-    "anabranch cc install cubic-plus --cgroup system.slice/nginx.service",
+    "anabranch cc install westwood-plus --route 192.0.2.0/24",
+    "anabranch cc install westwood-plus --cgroup web.slice",
+    "anabranch cc install westwood-plus --default",
     name="install",
 )
 def install(options: InstallOptions) -> None:
@@ -39,6 +39,9 @@ def install(options: InstallOptions) -> None:
     Open connections keep their control. A program's own choice (TCP_CONGESTION) precedes --default and --route.
     Without --default, --route and --cgroup only programs that choose the control use it. `cc remove` restores the
     former state.
+
+    systemd removes a service's cgroup when the service stops, and the installation of it with it: give a slice, or
+    install again in the service's ExecStartPost=.
     """
     from anabranch.installed import controls
 
@@ -54,7 +57,7 @@ class StatusOptions:
     prometheus: Prometheus = False
 
 
-@command(StatusOptions, "anabranch cc status", "anabranch cc status cubic-plus --json", name="status")
+@command(StatusOptions, "anabranch cc status", "anabranch cc status westwood-plus --json", name="status")
 def status(options: StatusOptions) -> None:
     """Show installed controls and the connections that use them.
 
@@ -80,7 +83,7 @@ class RemoveOptions:
     name: Annotated[str, Argument("NAME", "As `anabranch cc status` shows it.")]
 
 
-@command(RemoveOptions, "anabranch cc remove cubic-plus", name="remove")
+@command(RemoveOptions, "anabranch cc remove westwood-plus", name="remove")
 def remove(options: RemoveOptions) -> None:
     """Undo an installation, and restore the former controls.
 

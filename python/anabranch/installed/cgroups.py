@@ -56,7 +56,7 @@ def place(text: str) -> Path:
             )
     raise UserError(
         f"--cgroup {text}: there is no such cgroup below {mounts[0]}",
-        hint="give its path, such as system.slice/nginx.service: systemd-cgls lists them",
+        hint="give its path, such as web.slice: systemd-cgls lists them",
     )
 
 
@@ -107,20 +107,23 @@ def attach(control: str, cgroup: Path) -> None:
             os.close(descriptor)
 
 
-def is_attached(control: str, cgroup: Path) -> bool:
-    """Whether the control's link is at this cgroup; a cgroup that was made anew has none."""
+def is_attached(control: str, cgroup: Path) -> bool | None:
+    """Whether the control's link is at this cgroup; ``None`` if only root may see it.
+
+    A cgroup that was made again has none.
+    """
     text = ctypes.create_string_buffer(os.fsencode(pin(control, str(cgroup))))
     try:
         link = _call(_GET, struct.pack("=Q2I", ctypes.addressof(text), 0, 0))
-    except OSError:
-        return False
+    except OSError as error:
+        return None if error.errno in (errno.EACCES, errno.EPERM) else False
     info = ctypes.create_string_buffer(64)
     try:
         _call(_INFO, struct.pack("=2IQ", link, len(info), ctypes.addressof(info)))
         number = int(struct.unpack_from("=Q", info, 16)[0])
         return cgroup.exists() and number == cgroup.stat().st_ino
-    except OSError:
-        return False
+    except OSError as error:
+        return None if error.errno in (errno.EACCES, errno.EPERM) else False
     finally:
         os.close(link)
 

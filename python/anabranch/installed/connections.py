@@ -12,8 +12,18 @@ _SOCK_DIAG = 4
 _BY_FAMILY = 20
 _MESSAGE = 72
 _INFO, _CONGESTION = 2, 4
-_STATES = 0x1BE & ~(1 << 6)
-"""States of a connection from SYN-SENT to LAST-ACK, without TIME-WAIT."""
+_OPEN = {
+    "ESTABLISHED": 1,
+    "SYN-SENT": 2,
+    "SYN-RECEIVED": 3,
+    "FIN-WAIT-1": 4,
+    "FIN-WAIT-2": 5,
+    "CLOSE-WAIT": 8,
+    "LAST-ACK": 9,
+    "CLOSING": 11,
+}
+"""Linux's numbers of the states of an open connection: all but TIME-WAIT, CLOSED and LISTEN."""
+_STATES = sum(1 << state for state in _OPEN.values())
 _SENT_AT, _RETRANSMITTED_AT = 200, 208
 """Places of ``tcpi_bytes_sent`` and ``tcpi_bytes_retrans`` in ``struct tcp_info``."""
 

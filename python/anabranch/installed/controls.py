@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +23,12 @@ from anabranch.installed import cgroups, connections, record, routes, unit
 from anabranch.installed.record import Record, Scope
 
 _DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+_SACK = Path("/proc/sys/net/ipv4/tcp_sack")
 _PINS = Path("/sys/fs/bpf/anabranch")
 _FALLBACKS = ("cubic", "reno")
 """Controls for a default whose former value is unknown or gone."""
+_NAMED = re.compile(rb'\.name\s*=\s*"([A-Za-z0-9_+-]{1,15})"')
+"""The name in a ``struct tcp_congestion_ops``."""
 
 Say = Callable[[str], None]
 
@@ -72,22 +76,16 @@ def install(given: str, scopes: Scopes, say: Say) -> None:
     with record.locked():
         if name is not None:
             _check_free(name, wanted)
-            made = record.find(name) or Record(name, _ships_as(name))
-            made.write()
-            _load(name, given, is_file=made.is_file, say=say)
+            made = _install_known(name, say)
         else:
-            name = _load(None, given, is_file=True, say=say)
-            try:
-                _check_free(name, wanted)
-            except UserError:
-                _unload(name)
-                raise
-            made = _copied(name, Path(given))
-            made.write()
+            made = _install_file(given, wanted, say)
         for scope in wanted:
             made = _adopt(made, scope)
-        said = f"{name} is installed" + "".join(f", {one.shown()}" for one in made.scopes)
+        said = f"{made.name} is installed" + "".join(f", {one.shown()}" for one in made.scopes)
         _keep(made, said, say)
+        warning = _warning(made.name)
+        if warning is not None:
+            say(warning)
 
 
 def remove(name: str, say: Say) -> None:
@@ -115,10 +113,7 @@ def remove(name: str, say: Say) -> None:
         unit.remove(kernel_name)
         if is_loaded:
             _unload(kernel_name)
-        record.copy_of(kernel_name).unlink(missing_ok=True)
-        if found is not None:
-            found.file.unlink(missing_ok=True)
-        record.remove_empty()
+        _forget(found or Record(kernel_name, kernel_name))
     use = connections.by_control().get(kernel_name)
     kept = f"; {use.connections} open connections keep it until they end" if use is not None else ""
     say(f"{kernel_name} is removed{kept}")
@@ -170,7 +165,8 @@ def _state(name: str, found: Record | None, use: connections.Use) -> dict[str, A
     }
 
 
-def _is_in_effect(name: str, scope: Scope) -> bool:
+def _is_in_effect(name: str, scope: Scope) -> bool | None:
+    """Whether the scope uses the control; ``None`` if only root may see it."""
     if scope.kind == "default":
         return _default() == name
     if scope.kind == "route":
@@ -249,17 +245,79 @@ def _check_free(name: str, wanted: Sequence[Scope]) -> None:
                 )
 
 
-def _load(name: str | None, given: str, *, is_file: bool, say: Say) -> str:
-    """Load a control unless it is loaded; returns its name in the kernel.
+def _install_known(name: str, say: Say) -> Record:
+    """Record and load a control that ships or is installed, unless it is loaded.
 
     Raises:
-        UserError: The file does not compile, or the kernel refuses it.
+        UserError: It does not compile, or the kernel refuses it.
+    """
+    found = record.find(name)
+    made = found or Record(name, _ships_as(name))
+    made.write()
+    if name not in _loaded():
+        try:
+            _load(made.given, is_file=made.is_file, say=say)
+        except UserError:
+            if found is None:
+                _forget(made)
+            raise
+    return made
+
+
+def _install_file(given: str, wanted: Sequence[Scope], say: Say) -> Record:
+    """Record, copy and load a control from a file.
+
+    Raises:
+        UserError: It does not compile, the kernel refuses it, or another control has its name or a scope.
+    """
+    content = read_bytes(given, most=MAX_TEXT_BYTES)
+    made = None
+    name = _name_in(content)
+    if name is not None:
+        if record.find(name) is not None and (_ships_as(name) != name or record.copy_of(name).exists()):
+            raise UserError(f"{given}: another version of `{name}` is installed", hint=f"anabranch cc remove {name}")
+        _check_free(name, wanted)
+        made = _copied(name, content)
+    try:
+        loaded = _load(given, is_file=True, say=say)
+    except UserError:
+        if made is not None:
+            _forget(made)
+        raise
+    if made is not None and made.name != loaded:
+        _forget(made)
+        made = None
+    if made is None:
+        try:
+            _check_free(loaded, wanted)
+        except UserError:
+            _unload(loaded)
+            raise
+        made = _copied(loaded, content)
+    return made
+
+
+def _name_in(content: bytes) -> str | None:
+    """The name of a control in its source; ``None`` if only the compiler can tell it."""
+    found = set(_NAMED.findall(content))
+    return found.pop().decode() if len(found) == 1 else None
+
+
+def _forget(made: Record) -> None:
+    """Remove a record and the copy of its file."""
+    record.copy_of(made.name).unlink(missing_ok=True)
+    made.file.unlink(missing_ok=True)
+    record.remove_empty()
+
+
+def _load(what: str, *, is_file: bool, say: Say) -> str:
+    """Load a control; returns its name in the kernel.
+
+    Raises:
+        UserError: It does not compile, or the kernel refuses it.
     """
     from anabranch import _engine
 
-    if name is not None and name in _loaded():
-        return name
-    what = str(record.copy_of(name)) if is_file and name is not None else _ships_as(given)
     try:
         loaded = json.loads(_engine.cc_load(what, is_file))
     except _engine.ControlError as error:
@@ -279,12 +337,13 @@ def _unload(name: str) -> None:
         raise RunFailedError(str(error)) from None
 
 
-def _copied(name: str, file: Path) -> Record:
+def _copied(name: str, content: bytes) -> Record:
     """The record of a control from a file, which is copied: the machine's next start must not depend on the file."""
     copy = record.copy_of(name)
-    content = read_bytes(file, most=MAX_TEXT_BYTES)
+    made = Record(name, str(copy))
+    made.write()
     write_whole(copy, content)
-    return Record(name, str(copy))
+    return made
 
 
 def _adopt(made: Record, scope: Scope) -> Record:
@@ -293,18 +352,14 @@ def _adopt(made: Record, scope: Scope) -> Record:
     Raises:
         RunFailedError: The kernel refuses it.
     """
-    known = made.scope(scope)
-    former = _former(scope)
-    if former == made.name:
-        former = known.former if known is not None else None
-    made = made.with_scope(replace(scope, former=former))
+    made = made.with_scope(_with_former(made, scope))
     made.write()
     try:
         if scope.kind == "default":
             _DEFAULT.write_text(made.name)
         elif scope.kind == "route":
             for route in routes.required(routes.prefix(scope.where)):
-                route.set(made.name)
+                routes.change(route, made.name)
         else:
             cgroups.attach(made.name, Path(scope.where))
     except OSError as error:
@@ -315,12 +370,28 @@ def _adopt(made: Record, scope: Scope) -> Record:
     return made
 
 
-def _former(scope: Scope) -> str | None:
+def _with_former(made: Record, scope: Scope) -> Scope:
+    """The scope with the controls that it has now, or that it had before this control was installed there."""
+    known = made.scope(scope) or scope
     if scope.kind == "default":
-        return _default()
+        former = _default()
+        return replace(scope, former=known.former if former == made.name else former)
     if scope.kind == "route":
-        return next((route.control for route in routes.find(routes.prefix(scope.where))), None)
-    return None
+        there = {one.key: one.control for one in routes.find(routes.prefix(scope.where))}
+        formers = dict(known.formers)
+        formers |= {key: formers.get(key, known.former) if now == made.name else now for key, now in there.items()}
+        return replace(scope, former=next(iter(formers.values()), None), formers=tuple(formers.items()))
+    return scope
+
+
+def _warning(name: str) -> str | None:
+    """A measured harm of a control with this machine's settings."""
+    if name != "ab_cubicplus" or not _SACK.exists() or _SACK.read_text().strip() == "0":
+        return None
+    return (
+        "net.ipv4.tcp_sack is on: Cubic+ can flood a full queue then, with up to 46 % retransmissions "
+        "(measured; the guide of Cubic+ has the rows): watch `anabranch cc status`"
+    )
 
 
 def _keep(made: Record, said: str, say: Say) -> None:
@@ -345,9 +416,14 @@ def _restore(name: str, scope: Scope, say: Say) -> None:
         if _default() == name:
             _restore_default(scope.former, say)
     elif scope.kind == "route":
-        for route in routes.find(routes.prefix(scope.where)):
+        network = routes.prefix(scope.where)
+        key = routes.ambiguous(network)
+        if key is not None:
+            say(f"route {network}: several routes have {key}, so they are left as they are: ip route show {network}")
+            return
+        for route in routes.find(network):
             if route.control == name:
-                _restore_route(route, scope.former, say)
+                _restore_route(route, dict(scope.formers).get(route.key, scope.former), say)
     else:
         cgroups.detach(name, scope.where)
 
@@ -366,7 +442,7 @@ def _restore_default(former: str | None, say: Say) -> None:
 
 def _restore_route(route: routes.Route, former: str | None, say: Say) -> None:
     try:
-        route.set(former)
+        routes.change(route, former)
     except OSError as error:
         say(f"route {route.prefix}: its former control, {former}, is refused ({error.strerror}); it has none now")
-        route.set(None)
+        routes.change(route, None)

@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 
-REQUEST, ACK, REPLACE, DUMP = 0x1, 0x4, 0x100, 0x300
+REQUEST, ACK, REPLACE, DUMP, CREATE, APPEND = 0x1, 0x4, 0x100, 0x300, 0x400, 0x800
 _ERROR, _DONE = 2, 3
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")

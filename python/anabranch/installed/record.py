@@ -34,11 +34,13 @@ class Scope:
         kind: All of the machine (of this network namespace), those of a route, or those of a cgroup.
         where: The route's prefix, or the cgroup's directory; empty for the machine.
         former: The control that was there before, if any.
+        formers: The controls that the routes had before, by :attr:`anabranch.installed.routes.Route.key`.
     """
 
     kind: Kind
     where: str = ""
     former: str | None = None
+    formers: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -95,7 +97,10 @@ class Record:
 
     def write(self) -> None:
         """Write the record."""
-        scopes = [{"kind": one.kind, "where": one.where, "former": one.former} for one in self.scopes]
+        scopes = [
+            {"kind": one.kind, "where": one.where, "former": one.former, "formers": dict(one.formers)}
+            for one in self.scopes
+        ]
         content = {"format": 1, "name": self.name, "given": self.given, "scopes": scopes}
         write_whole(self.file, json.dumps(content, indent=1).encode() + b"\n")
 
@@ -141,7 +146,8 @@ def _read(file: Path) -> Record:
 def _scope(content: dict[str, Any]) -> Scope:
     if content["kind"] not in _KINDS:
         raise ValueError
-    return Scope(content["kind"], str(content["where"]), content["former"])
+    formers = tuple(dict(content.get("formers", {})).items())
+    return Scope(content["kind"], str(content["where"]), content["former"], formers)
 
 
 @contextmanager

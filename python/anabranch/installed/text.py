@@ -12,7 +12,7 @@ from anabranch.text.lines import percent
 def lines(document: dict[str, Any]) -> Iterator[str]:
     """The status in words."""
     if not document["controls"]:
-        yield "no control is installed: anabranch cc install cubic-plus"
+        yield "no control is installed; those that ship: anabranch cc list"
     for one in document["controls"]:
         yield f"{_title(one)}: {_state(one, has_systemd=document['systemd'])}"
         for scope in one["scopes"]:
@@ -45,6 +45,8 @@ def _again(one: dict[str, Any], scopes: Sequence[dict[str, Any]] | None = None) 
 
 def _scope(one: dict[str, Any], scope: dict[str, Any]) -> str:
     where = f"{scope['kind']} {scope['where']}".strip()
+    if scope["in_effect"] is None:
+        return f"{where}: unknown (needs root)"
     if not scope["in_effect"]:
         return f"{where}: NOT in effect; again: {_again(one, [scope])}"
     return f"{where}: in effect" + (f", before it {scope['former']}" if scope["former"] else "")
@@ -79,7 +81,7 @@ def metrics(document: dict[str, Any]) -> Iterator[str]:
             yield f"anabranch_cc_{name}{_labels(control=one['name'])} {value(one)}"
     yield from _head("scope_in_effect", "Whether the scope uses the control.")
     for one in controls:
-        for scope in one["scopes"]:
+        for scope in (scope for scope in one["scopes"] if scope["in_effect"] is not None):
             labels = _labels(control=one["name"], kind=scope["kind"], where=scope["where"])
             yield f"anabranch_cc_scope_in_effect{labels} {int(scope['in_effect'])}"
 

@@ -25,8 +25,8 @@ Description=Congestion control {name}
 Documentation=man:anabranch(1)
 Wants=network-online.target
 After=network-online.target
-StartLimitIntervalSec=600
-StartLimitBurst=40
+StartLimitIntervalSec=3600
+StartLimitBurst=60
 
 [Service]
 Type=oneshot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def _given(options: Options) -> tuple[list[_Flow], list[str]]:
     flows = []
     for word in options.flows.split(","):
         name, _, count = word.strip().partition("=")
-        if not count.isdigit() or not 1 <= int(count) <= MOST_FLOWS:
+        if not re.fullmatch("[0-9]{1,4}", count) or not 1 <= int(count) <= MOST_FLOWS:
             raise UserError(
                 f"--flows {options.flows}: NAME=N,NAME=N was expected, N from 1 to {MOST_FLOWS}",
                 hint="--flows cubic=2,compound=2",

@@ -26,10 +26,11 @@ _NOT_INSTALLABLE = ("always-on", "oracle", "lpi")
 _GROUP, _TRAFFIC, _BULK = "group", "traffic", "bulk"
 _RTT_MS = 10
 _LEAST_SECONDS = 10.0
+"""The least load: two control intervals."""
 _BULK_PACKETS, _LEAST_BULK_SECONDS = 1_000_000, 20.0
 """Packets that a run with the bulk flow may have, and its least duration: four control intervals."""
 _BULK_START_S = 10
-"""Start of the bulk flow: links sleep by then."""
+"""Start of the bulk flow, of a long load: links sleep by then."""
 _LEAD, _INTERVAL = "2500 ms", "5 s"
 """Time from setting a member up to its first frame over the kernel's bonding driver, and time between decisions:
 the defaults of ``anabranch group control``."""
@@ -72,6 +73,12 @@ def make(file: Path, options: Options, progress: runs.Progress | None = None) ->
             f"{file}: its mean rate, {load.mean_mbit_s:.4g} Mbit/s, exceeds {options.members} links of {options.rate}",
             hint="give the members and the rate of the group that carries it",
         )
+    if load.seconds < _LEAST_SECONDS:
+        raise UserError(
+            f"{file}: it has {load.seconds:.3g} s of load; a controller that decides every {_INTERVAL} "
+            f"needs {_LEAST_SECONDS:.0f} s",
+            hint="record the group for some minutes",
+        )
     scenarios = {
         f"{name}{'-bulk' if has_bulk else ''}": _scenario(
             load, options, round(rate * load.scale), used, has_bulk=has_bulk
@@ -102,10 +109,12 @@ def _scenario(load: Load, options: Options, rate: int, control: Any, *, has_bulk
     replay: dict[str, Any] = {"kind": "replay", "file": load.name}
     if load.senders is not None:
         replay["from"] = load.senders
-    seconds = max(load.seconds, _LEAST_SECONDS)
+    seconds = load.seconds
+    # The bulk flow ends with the load: beside no load the group sleeps.
+    start = min(_BULK_START_S, seconds / 2)
     if has_bulk:
         whole = _BULK_PACKETS * 12_000 / rate
-        seconds = _BULK_START_S + min(seconds, max(_LEAST_BULK_SECONDS, whole))
+        seconds = min(seconds, start + max(_LEAST_BULK_SECONDS, whole))
     delay = f"{_RTT_MS / 4} ms"
     access = {"rate": f"{options.members * rate} bit/s", "delay": delay}
     links = {"near": {"between": ["A", "SW1"], **access}, "far": {"between": ["SW2", "B"], **access}}
@@ -117,11 +126,11 @@ def _scenario(load: Load, options: Options, rate: int, control: Any, *, has_bulk
         _TRAFFIC: {"from": "A", "to": "B", "protocol": "udp", "workload": replay, "start_spread": "1 s"}
     }
     if has_bulk:
-        flows[_BULK] = {"from": "C", "to": "B", "cc": "cubic", "start": f"{_BULK_START_S} s", "start_spread": "1 s"}
+        flows[_BULK] = {"from": "C", "to": "B", "cc": "cubic", "start": f"{start:.3f} s", "start_spread": "1 s"}
     return {
         "title": "A link group under a recorded load",
         "duration": f"{seconds:.3f} s",
-        "warmup": f"{_BULK_START_S if has_bulk else 0} s",
+        "warmup": f"{start if has_bulk else 0:.3f} s",
         "link": links,
         "group": {
             _GROUP: {

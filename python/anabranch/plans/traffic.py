@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import csv
 import io
 import ipaddress
@@ -23,6 +24,10 @@ MOST_MBIT_S = 40.0
 """Mean rate of a simulated load of counters; a larger load is simulated at a fraction of all rates."""
 WINDOW_S = 20.0
 """Simulated time of an interval of the counters, at most."""
+LEAST_INTERVAL_S = 1e-3
+"""Least time between two readings of a counter."""
+_LARGEST = 2.0**64
+"""A counter is smaller."""
 MOST_SECONDS = 120.0
 _CAPTURES = ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a")
 _HEADER = struct.Struct("<IHHiIII")
@@ -109,16 +114,21 @@ def _is_of(address: str, senders: str) -> bool:
 def _of_counters(file: Path, content: bytes, seeds: int) -> Load:
     rates, told = _rates(file, content)
     mean = sum(seconds * rate for seconds, rate in rates) / sum(seconds for seconds, _ in rates)
+    rates = _merged(rates)
     scale = min(1.0, MOST_MBIT_S / (mean * 8e-6))
-    window = min(WINDOW_S, *(seconds for seconds, _ in rates))
-    count = max(1, min(len(rates), int(MOST_SECONDS / window)))
-    # Systematic samples: each run begins at another interval.
-    step = len(rates) / count
+    total = sum(seconds for seconds, _ in rates)
+    window = _usual(rates)
+    # The sum of the windows is no longer than the load; a float's error takes no window from it.
+    count = max(1, min(len(rates), int(MOST_SECONDS / window), int(total / window + 1e-6)))
+    # Systematic samples of the time: each run begins at another interval.
+    ends = list(itertools.accumulate(seconds for seconds, _ in rates))
+    step = total / count
     files = {}
     for seed in range(1, seeds + 1):
         drawn = random.Random(seed)  # noqa: S311 - arrivals of a simulation
         start = drawn.random() * step
-        chosen = [rates[int(start + n * step) % len(rates)][1] for n in range(count)]
+        places = (min(bisect.bisect(ends, start + n * step), len(rates) - 1) for n in range(count))
+        chosen = [rates[place][1] for place in places]
         files[f"traffic-{seed}.pcap"] = _capture([scale * rate for rate in chosen], window, drawn)
     told += [
         f"{count} of {len(rates)} intervals are simulated, for {window:g} s each",
@@ -139,17 +149,19 @@ def _rates(file: Path, content: bytes) -> tuple[list[tuple[float, float]], list[
     for number, row in _rows(file, content):
         try:
             points.append((_time(row[0]), float(row[1])))
-            if points[-1][1] < 0:
+            if not 0 <= points[-1][1] < _LARGEST:
                 raise ValueError
-        except (IndexError, ValueError):
-            if number == 1:
+        except (IndexError, OverflowError, ValueError):
+            if number == 1 and not points:
                 continue
             raise UserError(
                 "TIME,BYTES was expected: seconds or ISO 8601, and the counter of the interface",
                 file=str(file), line=number, source=",".join(row)[:60], hint="2026-11-29T12:00:00,184467440",
             ) from None  # fmt: skip
-        if len(points) > 1 and points[-1][0] <= points[-2][0]:
-            raise UserError("the time does not increase", file=str(file), line=number, source=",".join(row)[:60])
+        if len(points) > 1 and points[-1][0] - points[-2][0] < LEAST_INTERVAL_S:
+            raise UserError(
+                "the time does not increase by 1 ms or more", file=str(file), line=number, source=",".join(row)[:60]
+            )
     if len(points) < 2:
         raise UserError(f"{file}: counters have two lines TIME,BYTES or more", hint="or give a capture (pcap, pcapng)")
     pairs = list(itertools.pairwise(points))
@@ -162,6 +174,32 @@ def _rates(file: Path, content: bytes) -> tuple[list[tuple[float, float]], list[
     return found, told
 
 
+def _usual(rates: Sequence[tuple[float, float]]) -> float:
+    """The interval such that half of the time is in shorter ones, and ``WINDOW_S`` at most."""
+    ordered = sorted(seconds for seconds, _ in rates)
+    passed = list(itertools.accumulate(ordered))
+    return min(WINDOW_S, ordered[bisect.bisect_left(passed, passed[-1] / 2)])
+
+
+def _merged(rates: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The intervals, each that is shorter than half the usual one joined with the next, or the last with the former.
+
+    A rate between two readings close together is that of a moment, and must not be simulated for a whole window.
+    """
+    least = _usual(rates) / 2
+    found: list[tuple[float, float]] = []
+    held, octets = 0.0, 0.0
+    for seconds, rate in rates:
+        held, octets = held + seconds, octets + seconds * rate
+        if held >= least:
+            found.append((held, octets / held))
+            held, octets = 0.0, 0.0
+    if held:
+        seconds, rate = found.pop()
+        found.append((seconds + held, (seconds * rate + octets) / (seconds + held)))
+    return found
+
+
 def _rows(file: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
     try:
         text = content.decode("utf-8-sig")
@@ -169,9 +207,13 @@ def _rows(file: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
         raise UserError(
             f"{file} is neither a capture nor CSV", hint="give a pcap, a pcapng, or lines TIME,BYTES"
         ) from None
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
-        if row and not row[0].startswith("#"):
-            yield number, row
+    reader = csv.reader(io.StringIO(text))
+    try:
+        for row in reader:
+            if row and not row[0].startswith("#"):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise UserError(f"it is no CSV: {error}", file=str(file), line=reader.line_num) from None
 
 
 def _time(text: str) -> float:
