@@ -130,6 +130,8 @@ def _plan(options: StressOptions) -> Plan:
 
 
 def _print(outcome: Outcome, options: StressOptions) -> None:
+    from anabranch.stress.report import counted
+
     out = console()
     rate = outcome.state.evaluations / max(outcome.elapsed_s, 1e-9)
     for told in outcome.tellings:
@@ -141,7 +143,6 @@ def _print(outcome: Outcome, options: StressOptions) -> None:
             write(out, wrapped(f"anabranch run {options.out / told.name}.toml", "  "))
         out.print()
     count = len(outcome.tellings)
-    told_count = "no find" if not count else f"{count} find{'' if count == 1 else 's'}"
-    out.print(f"{told_count} in {outcome.state.evaluations:,} candidates, {rate:.0f} per second")
+    out.print(f"{counted(outcome.tellings)} in {outcome.state.evaluations:,} candidates, {rate:.0f} per second")
     if options.out is not None:
         note(f"wrote {options.out / 'report.html'}, finds.json and {count} scenario{'' if count == 1 else 's'}")

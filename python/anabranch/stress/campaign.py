@@ -151,7 +151,8 @@ def read_control(given: str, name: str, stack: str, classes: Sequence[type[Conge
     elif ":" in given or given.endswith(BPF_SUFFIX):
         subject = find(given)
         used = tuple((one.name, one) for one in subject.controls)
-        return Control(subject.name, toml_text.write_value(subject.value), used, stack, subject.mark)
+        mark = subject.mark if subject.controls else _mark(subject.value)
+        return Control(subject.name, toml_text.write_value(subject.value), used, stack, mark)
     kind = value.get("kind") if isinstance(value, dict) else value
     own = {one.name: one for one in classes}
     items = [item for item in engine_registry() if item["kind"] == "cc"]
@@ -161,7 +162,10 @@ def read_control(given: str, name: str, stack: str, classes: Sequence[type[Conge
         raise UserError(f"{told}: there is no such congestion control", hint=nearest(str(kind), known))
     used = ((str(kind), own[str(kind)]),) if kind in own else ()
     label = str(kind) if not isinstance(value, dict) or len(value) == 1 else _label(value)
-    control = Control(label, toml_text.write_value(value), used, stack)
+    if isinstance(value, dict) and isinstance(value.get("file"), str):
+        # The scenarios of finds are in another folder.
+        value = {**value, "file": str(Path(value["file"]).resolve())}
+    control = Control(label, toml_text.write_value(value), used, stack, _mark(value))
     base = (
         'duration = "1 s"\nlink.a = { between = ["S", "R"], rate = "1 Mbit/s", delay = "5 ms" }\n'
         f'[flow.main]\nfrom = "S"\nto = "R"\nstack = {toml_text.write_value(stack)}\ncc = {control.value}\n'
@@ -171,6 +175,18 @@ def read_control(given: str, name: str, stack: str, classes: Sequence[type[Conge
     except ScenarioError as error:
         raise UserError(_told(error, given, stack)) from None
     return control
+
+
+def _mark(value: Any) -> str:
+    """A hash of the file that a control is defined by; empty without one."""
+    from anabranch.evaluate.includes import hash_of_program
+
+    if not isinstance(value, dict) or not isinstance(value.get("file"), str):
+        return ""
+    try:
+        return hash_of_program(Path(value["file"]))
+    except OSError as error:
+        raise UserError(f"{value['file']}: {error.strerror or error}") from None
 
 
 def _told(error: Any, given: str, stack: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from random import Random
 from typing import Any, Literal
 
@@ -85,6 +86,35 @@ class Genome:
     def key(self) -> str:
         """A text that equals that of an equal genome."""
         return json.dumps(self.to_json(), sort_keys=True)
+
+
+_SETS: Mapping[str, str] = {
+    "outage": "access", "ack-gap": "access", "ack-hold": "acknowledgments", "aggregation": "acknowledgments",
+    "rate": "rate", "loss": "loss", "ack-loss": "ack-loss", "reordering": "reordering",
+}  # fmt: skip
+"""Kind of event → the setting that it changes, and puts back at its end."""
+
+
+def clash(one: Event, other: Event) -> bool:
+    """Whether the end of one event undoes the other, because both change one setting at the same time."""
+    if _setting(one) != _setting(other) or not _setting(one):
+        return False
+    first, second = sorted((one, other), key=lambda event: event.at)
+    if first.lasts and second.lasts:
+        # The second change replaces the first.
+        return first.at == second.at
+    return first.lasts or second.at <= first.end
+
+
+def is_clear(events: Sequence[Event]) -> bool:
+    """Whether no event undoes another."""
+    return not any(clash(one, other) for one, other in combinations(events, 2))
+
+
+def _setting(event: Event) -> str:
+    if event.kind == "delay":
+        return f"delay {event.place}"
+    return "bottleneck" if event.kind == "outage" and event.place == "shared" else _SETS.get(event.kind, "")
 
 
 def rounded(value: float, digits: int = 3) -> float:
@@ -215,13 +245,13 @@ def _changed_event(random: Random, event: Event, *, passes: bool) -> Event:
 
 
 def _valid(genome: Genome, needs: Sequence[str], pool: Sequence[Event] = ()) -> Genome:
-    """The candidate with at most the permitted number of events of each kind, and with the kinds that it needs."""
+    """The candidate with permitted numbers of events, none of which undoes another, and with the kinds it needs."""
     kept: list[Event] = []
     required = list(needs)
     # Events of needed kinds come first, so that the limit removes others.
     for event in sorted(genome.events, key=lambda event: (event.kind not in required, event)):
         same = sum(other.kind == event.kind for other in kept)
-        if same < KINDS[event.kind].most and len(kept) < MOST_EVENTS:
+        if same < KINDS[event.kind].most and len(kept) < MOST_EVENTS and not any(clash(event, one) for one in kept):
             kept.append(event)
     for kind in required:
         if all(event.kind != kind for event in kept):

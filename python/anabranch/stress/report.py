@@ -50,6 +50,14 @@ def tell(finds: Sequence[Find], pair: Pair, confirmations: Sequence[Confirmation
     return told
 
 
+def counted(tellings: Sequence[Told]) -> str:
+    """The number of finds, and of those that a kernel withdrew, which are none."""
+    withdrawn = sum(told.confirmation is not None and told.confirmation.outcome == "withdrawn" for told in tellings)
+    count = len(tellings) - withdrawn
+    told = "no find" if not count else f"{count} find{'' if count == 1 else 's'}"
+    return f"{told} ({withdrawn} withdrawn)" if withdrawn else told
+
+
 def scenario_file(told: Told, pair: Pair) -> str:
     """The scenario of a find, which ``anabranch run`` reproduces."""
     goal, genome = GOALS[told.find.goal], told.find.genome
@@ -68,9 +76,8 @@ def scenario_file(told: Told, pair: Pair) -> str:
 
 def html_report(tellings: Sequence[Told], pair: Pair, command: str, evaluations: int) -> str:
     """The page."""
-    count = f"{len(tellings)} {'find' if len(tellings) == 1 else 'finds'}"
     body = [
-        f"<h1>{text(pair.tested.label)} under stress: {count}</h1>",
+        f"<h1>{text(pair.tested.label)} under stress: {counted(tellings)}</h1>",
         f"<p class='soft'>{evaluations:,} candidates, compared with {text(pair.reference.label)}</p>",
         f"<pre class='command'>{text(command)}</pre>",
     ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anabranch.stress.bounds import KINDS, PATH
-from anabranch.stress.genome import Event, Genome, rounded, with_path
+from anabranch.stress.genome import Event, Genome, is_clear, rounded, with_path
 
 if TYPE_CHECKING:
     from anabranch.stress.goals import Goal
@@ -49,7 +49,7 @@ def _fewer(genome: Genome, goal: Goal, judge: Judge, floor: float) -> Genome:
 
 def _first(genome: Genome, options: list[Genome], goal: Goal, judge: Judge, floor: float) -> Genome:
     """The first option that is a find, else the genome itself."""
-    options = [one for one in dict.fromkeys(options) if one != genome]
+    options = [one for one in dict.fromkeys(options) if one != genome and is_clear(one.events)]
     if not options:
         return genome
     scores = judge.scores([(goal, one) for one in options])

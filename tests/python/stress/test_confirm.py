@@ -10,10 +10,12 @@ from anabranch.errors import RunFailedError, UserError
 from anabranch.kernel import images
 from anabranch.stress import confirm as module
 from anabranch.stress.campaign import read_control
-from anabranch.stress.confirm import confirm
+from anabranch.stress.confirm import Confirmation, confirm
 from anabranch.stress.genome import Event, Genome
 from anabranch.stress.goals import Measured
 from anabranch.stress.judge import Pair
+from anabranch.stress.report import Told, counted
+from anabranch.stress.search import Find
 
 PAIR = Pair(read_control("vegas", "control", "linux"), read_control("reno", "against", "linux"))
 TRAP = Genome(10, 20, 1, "alone", (Event(3_000, "delay", 0, 80.0, 0, "shared"),))
@@ -56,6 +58,22 @@ def test_a_find_that_a_kernel_does_not_show_is_withdrawn_with_its_figures(monkey
     assert "vegas then has 20 %" in found.sentence
     assert found.case is not None
     assert found.case["own"]["share"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ([], "no find"),
+        ([None], "1 find"),
+        (["confirmed", "not run"], "2 finds"),
+        (["withdrawn"], "no find (1 withdrawn)"),
+        (["withdrawn", "confirmed"], "1 find (1 withdrawn)"),
+    ],
+)
+def test_a_withdrawn_find_is_not_counted(outcomes: list[str | None], told: str) -> None:
+    find = Find("starvation", TRAP, 1.5, 32, {})
+    tellings = [Told("01", find, "", Confirmation(one, "") if one else None) for one in outcomes]
+    assert counted(tellings) == told
 
 
 def test_a_receiver_of_our_own_is_not_run_in_a_kernel() -> None:

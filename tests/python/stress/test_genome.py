@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from anabranch import Scenario
 from anabranch.stress.bounds import FIRST_MS, KINDS, LAST_MS, MOST_EVENTS, PATH
-from anabranch.stress.genome import Company, Event, Genome, Space, cross, draw, mutate, space
+from anabranch.stress.genome import Company, Event, Genome, Space, clash, cross, draw, is_clear, mutate, space
 from anabranch.stress.scene import Control, buffer_packets, final_rate, final_rtt_ms, pulse_load, span, text
 
 RENO, CUBIC = Control("reno", '"reno"'), Control("cubic", '"cubic"')
@@ -43,8 +44,33 @@ def test_every_candidate_is_inside_the_bounds_and_is_a_valid_scenario() -> None:
         assert is_inside(genome), genome
         for event in genome.events:
             assert sum(other.kind == event.kind for other in genome.events) <= KINDS[event.kind].most
+        assert is_clear(genome.events), genome
     for genome in pool[::10]:
         Scenario.from_text(text(genome, CUBIC, RENO, whole=False)).resolve()
+
+
+HOLD, AGGREGATION = Event(2_000, "ack-hold", 500, 1, 0, "own"), Event(2_200, "aggregation", 0, 0.7, 20, "own")
+GAP, OUTAGE = Event(2_000, "ack-gap", 500, 1, 0, "own"), Event(1_900, "outage", 300, 1, 0, "own")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        (HOLD, AGGREGATION, True),
+        (HOLD, replace(AGGREGATION, at=2_600), False),
+        (GAP, OUTAGE, True),
+        (GAP, replace(OUTAGE, at=2_501), False),
+        (GAP, replace(OUTAGE, place="shared"), False),
+        (GAP, HOLD, False),
+        (Event(2_000, "rate", 0, 0.5, 0, "shared"), Event(3_000, "rate", 500, 2, 0, "shared"), True),
+        (Event(2_000, "rate", 500, 0.5, 0, "shared"), Event(2_100, "rate", 0, 2, 0, "shared"), True),
+        (Event(2_000, "rate", 0, 0.5, 0, "shared"), Event(3_000, "rate", 0, 2, 0, "shared"), False),
+        (Event(2_000, "delay", 500, 50, 0, "own"), Event(2_100, "delay", 500, 50, 0, "shared"), False),
+        (Event(2_000, "cross", 500, 1, 0, "shared"), Event(2_100, "cross", 500, 1, 0, "shared"), False),
+    ],
+)
+def test_an_event_that_undoes_another_is_refused(one: Event, other: Event, found: bool) -> None:
+    assert clash(one, other) is clash(other, one) is found
 
 
 def test_all_events_of_a_goal_about_recovery_end() -> None:

@@ -70,6 +70,22 @@ def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
         stress(plan(out=tmp_path / "out", goals=("stall",)))
 
 
+@pytest.mark.parametrize("changed", ["mine.bpf.c", "mine.h", "more.h"])
+def test_another_ebpf_program_is_another_search(tmp_path: Path, changed: str) -> None:
+    program = tmp_path / "mine.bpf.c"
+    reno = Path(__file__).resolve().parents[3] / "bpf" / "cc" / "reno.bpf.c"
+    program.write_text(f'#include "mine.h"\n{reno.read_text("utf-8")}', encoding="utf-8")
+    (tmp_path / "mine.h").write_text('#include "more.h"\n', encoding="utf-8")
+    (tmp_path / "more.h").write_text("\n", encoding="utf-8")
+    given = (str(program), f"{{ kind = 'bpf', file = '{program}' }}")
+    before = [read_control(one, "control", "linux") for one in given]
+    assert [read_control(one, "control", "linux") for one in given] == before
+    with (tmp_path / changed).open("a", encoding="utf-8") as file:
+        file.write("// changed\n")
+    for one, other in zip(given, before, strict=True):
+        assert read_control(one, "control", "linux").mark not in ("", other.mark)
+
+
 def test_the_scenario_file_gives_the_figures_of_the_find(found: Outcome, tmp_path: Path) -> None:
     written = stress(plan(out=tmp_path / "out"))
     for told in written.tellings:
