@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,14 @@ def test_one_loss_reduces_the_window_by_the_controls_factor() -> None:
         before = max(row.cwnd for row in found if row.time_s < 0.8)
         after = next(row.cwnd for row in found if row.event == "recovery-left")
         assert after / before == pytest.approx(factor, abs=0.02), control
+
+
+def test_the_guide_has_what_the_vectors_tell_apart() -> None:
+    """`python validation/vector_power.py --write` renews it."""
+    root = STORED.parents[2]
+    done = subprocess.run([sys.executable, root / "validation/vector_power.py"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in (root / "docs/guides/vectors.md").read_text(encoding="utf-8")
 
 
 def test_written_vectors_are_checked(anabranch: Call, tmp_path: Path) -> None:
