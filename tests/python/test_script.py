@@ -107,7 +107,7 @@ def test_other_differences(anabranch: Call, script: Path, right: str, wrong: str
             "write, close, shutdown, setsockopt, fcntl; nearest is `socket`\n  1 | +0 soket() = 3\n    |    ^\n",
         ),
         (
-            "--stack=linx\n+0 < S 0:0(0)\n",
+            "--stack=linx\n+0 < S 0:0(0) win 9\n",
             "error: s.pkt:1:3: there is no stack `linx`; expected one of linux-6.18, linux-6.12, rfc, ns3-2018, "
             "ns2-sack1, linux-2.6.35, windows-7, bsd44-lite\n  1 | --stack=linx\n    |   ^\n",
         ),
@@ -121,7 +121,10 @@ def test_a_mistake_has_its_place(anabranch: Call, script: Path, text: str, told:
 
 
 UNSUPPORTED = {
-    "--ip_version=ipv6\n+0 < S 0:0(0)": (1, "packetdrill's option `--ip_version` is not supported; expected one of"),
+    "--ip_version=ipv6\n+0 < S 0:0(0) win 9": (
+        1,
+        "packetdrill's option `--ip_version` is not supported; expected one of",
+    ),
     "0 `./defaults.sh`\n": (1, "packetdrill's commands are not supported; expected `sysctl -q NAME=NUMBER`"),
     "// A test\n`./defaults.sh`\n": (2, "packetdrill's init scripts are not supported: a command needs a time"),
     "\n+0 poll([{fd=3}], 1, 0) = 1\n": (2, "packetdrill's call `poll` is not supported; expected one of socket"),
@@ -129,7 +132,7 @@ UNSUPPORTED = {
     "+0 shutdown(3, SHUT_RD) = 0\n": (1, "`SHUT_RD`: expected `SHUT_WR`, the only way there is"),
     "+0 < udp (100)\n": (1, "packetdrill's `udp` packets are not supported: expected a TCP segment"),
     "+0 < icmp unreachable frag_needed mtu 1200\n": (1, "packetdrill's `icmp` packets are not supported"),
-    "+0 < S 0:0(0) <FO abcd>\n": (
+    "+0 < S 0:0(0) win 9 <FO abcd>\n": (
         1,
         "packetdrill's option `FO` is not supported by name (`raw HEX` writes its octets)",
     ),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from anabranch.errors import UserError
-from anabranch.vectors import compared, folder, made
+from anabranch.vectors import compared, folder, made, trace
 from anabranch.vectors.scenarios import SMSS, VECTORS, named
 from anabranch.vectors.trace import read
 
@@ -54,6 +56,14 @@ def test_one_loss_reduces_the_window_by_the_controls_factor() -> None:
         before = max(row.cwnd for row in found if row.time_s < 0.8)
         after = next(row.cwnd for row in found if row.event == "recovery-left")
         assert after / before == pytest.approx(factor, abs=0.02), control
+
+
+def test_the_guide_has_what_the_vectors_tell_apart() -> None:
+    """`python validation/vector_power.py --write` renews it."""
+    root = STORED.parents[2]
+    words = [sys.executable, root / "validation/vector_power.py"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout in (root / "docs/guides/vectors.md").read_text(encoding="utf-8")
 
 
 def test_written_vectors_are_checked(anabranch: Call, tmp_path: Path) -> None:
@@ -227,6 +237,53 @@ def test_falls_in_quick_succession_are_one_reduction() -> None:
     series = [0.0, 1.0, 1.05, 1.1, 2.0, 3.0], [10.0, 20.0, 15.0, 10.0, 20.0, 10.0]
     found = compared.reductions(series)
     assert [(one.time_s, one.before, one.after) for one in found] == [(1.05, 20, 10), (3.0, 20, 10)]
+
+
+def test_a_gradual_fall_is_one_reduction() -> None:
+    """PRR by acknowledgment: each step is below 5 %."""
+    falls = [20 * 0.98**step for step in range(1, 36)]
+    series = [0.0, 1.0, *(1 + 0.002 * step for step in range(1, 36)), 2.0], [10.0, 20.0, *falls, 12.0]
+    (found,) = compared.reductions(series)
+    assert (found.time_s, found.before, found.after) == (1.002, 20, falls[-1])
+    # As far down, but over seconds.
+    slow = [float(at) for at in range(37)], [20.0, *falls, 12.0]
+    assert compared.reductions(slow) == []
+
+
+def test_windows_by_acknowledgment_are_compared_as_steps() -> None:
+    """A reduction in one step and the same one spread over a round trip."""
+    times = [0.04 * at for at in range(101)]
+    step = [20.0] * 50 + [10.0] * 51
+    fine = [0.002 * at for at in range(2001)]
+    spread = [20 - 10 * min(1, max(0, (time - 1.96) / 0.04)) for time in fine]
+    assert all(one.holds for one in compared.compare((times, step), (fine, spread)))
+
+
+def test_a_trace_that_ends_too_early_is_refused(anabranch: Call, tmp_path: Path) -> None:
+    file = tmp_path / "short.csv"
+    found = rows("cubic", "one-loss")
+    file.write_bytes(made.to_csv([row for row in found if row.time_s < 0.4]))
+    done = anabranch("vectors", "cubic", "--compare", file, "--scenario", "one-loss")
+    assert done.status == 2
+    assert "the trace ends after 0.36 s; the vector has 4 s\n  record the whole scenario" in done.err
+
+
+def test_a_qlog_of_changes_lasts_until_its_last_event(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlog"
+    records = [
+        {"time": 0, "name": "recovery:metrics_updated", "data": {"congestion_window": 10}},
+        {"time": 40, "name": "recovery:metrics_updated", "data": {"congestion_window": 20}},
+        {"time": 900, "name": "transport:packet_sent", "data": {}},
+    ]
+    file.write_text("\n".join(json.dumps(one) for one in records))
+    assert read(file).times == pytest.approx((0, 0.04, 0.9))
+    assert read(file).windows == (10, 20, 20)
+
+
+def test_an_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "_LARGEST", 1 << 20)
+    with pytest.raises(UserError, match="more than 1 MiB"):
+        read(Path("/dev/zero"))
 
 
 def test_the_list_names_every_scenario(anabranch: Call) -> None:

@@ -235,6 +235,10 @@ impl Target for EndpointTarget {
     }
 
     fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+        if self.end.is_some() {
+            // The connection has its own copy of the settings.
+            return Err(format!("{name} must be set before listen or connect"));
+        }
         switches::sysctl(&mut self.settings, name, value)
     }
 

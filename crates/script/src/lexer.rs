@@ -9,6 +9,8 @@ pub(crate) enum Token {
     Word(String),
     /// Digits with at most one point, as written.
     Number(String),
+    /// Between double quotes.
+    Text(String),
     /// Between backquotes.
     Command(String),
     /// One of the signs, longest first.
@@ -22,6 +24,7 @@ impl Token {
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Word(text) | Self::Number(text) => format!("`{text}`"),
+            Self::Text(text) => format!("\"{text}\""),
             Self::Command(_) => "a command".to_owned(),
             Self::Sign(sign) => format!("`{sign}`"),
             Self::End => "the end of the script".to_owned(),
@@ -120,6 +123,15 @@ impl<'a> Lexer<'a> {
                 self.take_while(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
                     .to_owned(),
             )
+        } else if first == '"' {
+            let Some(end) = self.rest[1..].find(['"', '\n']) else {
+                return Err(self.error(at, "this text has no end: expected `\"`"));
+            };
+            if self.rest[1 + end..].starts_with('\n') {
+                return Err(self.error(at, "this text has no end on its line: expected `\"`"));
+            }
+            let text = self.take(end + 2);
+            Token::Text(text[1..=end].to_owned())
         } else if first == '`' {
             let Some(end) = self.rest[1..].find('`') else {
                 return Err(self.error(at, "this command has no end: expected a backquote"));

@@ -309,9 +309,18 @@ impl Parser<'_> {
                 return Err(self.expected("`assert NAME == VALUE` or `}%`"));
             }
             assertions.push(self.assertion()?);
+            if self.is_word("or") {
+                let message = "packetdrill's Python code (`or`) is not supported; \
+                               expected `and`, `;` or `}%`";
+                return Err(self.unsupported(self.at(), message.to_owned()));
+            }
             if self.take_sign(",") {
                 // In Python, this is the message of a failed assertion.
-                self.word("the name of the message")?;
+                if matches!(self.peek(), Token::Text(_)) {
+                    self.advance();
+                } else {
+                    self.word("the message, or its name")?;
+                }
             }
         }
         Ok(assertions)

@@ -6,9 +6,11 @@ with the first of the other, and so on; and between two reductions the growth, a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anabranch.errors import UserError
 from anabranch.vectors.scenarios import RTT_S
 
 FALL = 0.05
@@ -75,23 +77,41 @@ Series = tuple[Sequence[float], Sequence[float]]
 
 
 def reductions(series: Series) -> list[Reduction]:
-    """The reductions of a window."""
+    """The reductions of a window: falls below the largest one of the last 120 ms, at once or in steps."""
     times, windows = series
     found: list[Reduction] = []
+    # Rows whose window was in force within that time, without those below a later one: the first has the largest.
+    recent = deque([0])
     for at in range(1, len(windows)):
-        before, after = windows[at - 1], windows[at]
-        if after >= before:
-            continue
-        if found and times[at] - found[-1].end_s <= _SETTLED_S and after < found[-1].before:
+        after = windows[at]
+        while recent and times[recent[0] + 1] < times[at] - _SETTLED_S:
+            recent.popleft()
+        goes_on = found and times[at] - found[-1].end_s <= _SETTLED_S and after < found[-1].before
+        if goes_on and after < windows[at - 1]:
             # The same reduction goes on, as with PRR, or falls again.
             found[-1] = Reduction(found[-1].time_s, times[at], found[-1].before, min(found[-1].after, after))
-        elif after < (1 - FALL) * before:
-            found.append(Reduction(times[at], times[at], before, after))
+            recent.clear()
+        elif recent and after < (1 - FALL) * windows[recent[0]]:
+            top = recent[0]
+            found.append(Reduction(times[top + 1], times[at], windows[top], after))
+            recent.clear()
+        while recent and windows[recent[-1]] <= after:
+            recent.pop()
+        recent.append(at)
     return found
 
 
 def compare(expected: Series, actual: Series) -> list[Check]:
-    """All compared figures, in order of time."""
+    """All compared figures, in order of time.
+
+    Raises:
+        UserError: The trace ends before the vector.
+    """
+    ends_at, ended = expected[0][-1], actual[0][-1]
+    if ended < ends_at - max(TIME_RTTS * RTT_S, TIME_SHARE * ends_at):
+        raise UserError(
+            f"the trace ends after {ended:.3g} s; the vector has {ends_at:.3g} s", hint="record the whole scenario"
+        )
     one, other = reductions(expected), reductions(actual)
     checks = [Check("reductions of the window", len(one), len(other), 0, "")]
     starts = [(0.0, 0.0), *((a.end_s, b.end_s) for a, b in zip(one, other, strict=False))]

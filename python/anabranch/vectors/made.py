@@ -144,5 +144,8 @@ def _events(found: Sequence[Row]) -> Iterator[dict[str, object]]:
         }
         changed = {name: value for name, value in data.items() if value is not None and known.get(name) != value}
         known |= changed
+        if row is found[-1]:
+            # The record says how long its last window held.
+            changed["congestion_window"] = row.cwnd
         if changed:
             yield {"time": time, "name": f"tcp:{METRICS}", "data": changed}

@@ -46,11 +46,14 @@ def read(file: Path) -> Trace:
         UserError: The file cannot be read, or has no windows.
     """
     try:
-        if file.stat().st_size > _LARGEST:
-            raise UserError(f"{file}: more than {_LARGEST >> 20} MiB", hint="cut it to the connection in question")
-        text = file.read_text("utf-8-sig")
+        with file.open("rb") as opened:
+            content = opened.read(_LARGEST + 1)
     except OSError as error:
         raise UserError(f"{file}: {error.strerror or error}") from None
+    if len(content) > _LARGEST:
+        raise UserError(f"{file}: more than {_LARGEST >> 20} MiB", hint="cut it to the connection in question")
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise UserError("this is no UTF-8 text", file=str(file), hint="a CSV file or a qlog was expected") from None
     is_qlog = file.suffix.lower() in (".qlog", ".sqlog", ".json") or text[:1] in ("\x1e", "{")
@@ -111,7 +114,7 @@ def _check(pair: tuple[float, float], before: list[tuple[float, float]], file: P
 def _qlog(text: str, file: Path) -> Trace:
     found: list[tuple[float, float]] = []
     unit = 1e-3
-    clock = 0.0
+    clock = end = 0.0
     is_relative = False
     for line, record in _records(text, file):
         unit = _UNITS.get(str(_inside(record, "configuration", "time_units") or ""), unit)
@@ -120,11 +123,15 @@ def _qlog(text: str, file: Path) -> Trace:
         for time, name, data in _events(record):
             is_delta = is_relative and format_ != "relative"
             clock = clock + time if is_delta else time
+            end = max(end, clock * unit)
             window = data.get("congestion_window", data.get("cwnd"))
             if name.rpartition(":")[2] in _METRICS and isinstance(window, (int, float)):
                 pair = clock * unit, float(window)
                 _check(pair, found, file, line)
                 found.append(pair)
+    if found and math.isfinite(end) and end > found[-1][0]:
+        # A window holds until the end of the record, since the event is one of changes.
+        found.append((end, found[-1][1]))
     return _trace(found, file, "events `metrics_updated` with `congestion_window`")
 
 

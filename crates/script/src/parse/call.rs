@@ -70,6 +70,18 @@ impl Parser<'_> {
                 self.sign(",")?;
                 let option = self.word("an option, such as `TCP_NODELAY`")?;
                 self.sign(",")?;
+                if matches!(self.peek(), Token::Text(_)) || self.is_sign("{") {
+                    let hint = if option == "TCP_CONGESTION" {
+                        "`--cc=NAME` selects the congestion control"
+                    } else {
+                        "expected a number, such as `[1]`"
+                    };
+                    let message = format!(
+                        "packetdrill's texts and structures as values of {option} are not \
+                         supported; {hint}"
+                    );
+                    return Err(self.unsupported(self.at(), message));
+                }
                 self.sign("[")?;
                 let value = self.signed("its value")?;
                 self.sign("]")?;
@@ -112,6 +124,11 @@ impl Parser<'_> {
                 Token::Sign(")") => return Ok(()),
                 Token::Sign("..." | "," | "|") | Token::Word(_) | Token::Number(_) => {
                     self.advance();
+                }
+                Token::Sign("{" | "[") | Token::Text(_) => {
+                    let message = "packetdrill's structures and texts as arguments are not \
+                                   supported: expected `...`";
+                    return Err(self.unsupported(self.at(), message.to_owned()));
                 }
                 _ => return Err(self.expected("an argument or `)`")),
             }

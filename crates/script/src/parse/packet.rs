@@ -58,7 +58,7 @@ impl Parser<'_> {
         } else {
             None
         };
-        if injected && flags.any(Flags::ACK) && ack.is_none() {
+        if flags.any(Flags::ACK) && ack.is_none() {
             return Err(self.expected("`ack` and its number, since the flags have `.`"));
         }
         let window = if self.take_word("win") {
@@ -66,6 +66,14 @@ impl Parser<'_> {
         } else {
             None
         };
+        if injected && window.is_none() {
+            return Err(self.expected("`win` and a window, since this packet is made here"));
+        }
+        if self.is_word("urg") {
+            let message = "packetdrill's urgent pointer (`urg`) is not supported: \
+                           expected options or the next event";
+            return Err(self.unsupported(self.at(), message.to_owned()));
+        }
         let options = if self.take_sign("<") {
             self.options()?
         } else {
@@ -141,6 +149,14 @@ impl Parser<'_> {
         let text = match self.peek() {
             Token::Word(text) => text.clone(),
             Token::Sign(".") => String::new(),
+            Token::Number(text) => {
+                let known: String = FLAGS.iter().map(|(letter, _)| *letter).collect();
+                let message = format!(
+                    "packetdrill's flags as numbers (`{text}`) are not supported: \
+                     expected some of {known}"
+                );
+                return Err(self.unsupported(at, message));
+            }
             _ => return Err(self.expected("flags, such as `S`, `P.` or `.`")),
         };
         if unsupported::PACKETS.contains(&text.as_str()) {

@@ -37,11 +37,11 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:3: there is no option `--stak`; expected one of stack, mtu, tolerance_usecs, cc; nearest is `stack`, or `transport.` and a switch",
         ),
         (
-            "--transport.rack=7\n+0 < S 0:0(0)",
+            "--transport.rack=7\n+0 < S 0:0(0) win 9",
             "s.pkt:1:3: invalid type: integer `7`, expected a boolean",
         ),
         (
-            "--stack=linux\n--transport.sack=off\n--transport.rack=on\n+0 < S 0:0(0)",
+            "--stack=linux\n--transport.sack=off\n--transport.rack=on\n+0 < S 0:0(0) win 9",
             "s.pkt:3:3: rack: \"rack\" needs sack = true",
         ),
         (
@@ -49,11 +49,11 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:2:1: expected a value, found the end of the script",
         ),
         (
-            "--mtu=9\n+0 < S 0:0(0)",
+            "--mtu=9\n+0 < S 0:0(0) win 9",
             "s.pkt:1:3: `9`: expected octets of a packet, 116 to 65535",
         ),
         (
-            "--stack=vista\n+0 < S 0:0(0)",
+            "--stack=vista\n+0 < S 0:0(0) win 9",
             "s.pkt:1:3: there is no stack `vista`; expected one of linux-6.18, linux-6.12, rfc, ns3-2018, ns2-sack1, linux-2.6.35, windows-7, bsd44-lite",
         ),
         (
@@ -90,7 +90,7 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:16: `SHUT_RD`: expected `SHUT_WR`, the only way there is",
         ),
         (
-            "+1.2.3 < S 0:0(0)",
+            "+1.2.3 < S 0:0(0) win 9",
             "s.pkt:1:2: `1.2.3` is no time: expected seconds, such as `0.25`, a day at most",
         ),
         (
@@ -98,7 +98,7 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:5: the span ends before it begins",
         ),
         (
-            "* < S 0:0(0)",
+            "* < S 0:0(0) win 9",
             "s.pkt:1:1: only a packet that is expected (`>`) can come within a span of time",
         ),
         (
@@ -110,6 +110,42 @@ fn mistakes_have_a_position_and_a_hint() {
         (
             "+0 < . 1:1(0) win 3",
             "s.pkt:1:15: expected `ack` and its number, since the flags have `.`, found `win`",
+        ),
+        (
+            "+0 > . 1:1001(1000)",
+            "s.pkt:1:20: expected `ack` and its number, since the flags have `.`, found the end of the script",
+        ),
+        (
+            "+0 < . 1:1(0) ack 1\n+0 > . 1:1(0) ack 1",
+            "s.pkt:2:1: expected `win` and a window, since this packet is made here, found `+`",
+        ),
+        (
+            "+0 < U 1:1(0) win 9 urg 3",
+            "s.pkt:1:21: packetdrill's urgent pointer (`urg`) is not supported: expected options or the next event",
+        ),
+        (
+            "+0 > 0x12 1:1(0)",
+            "s.pkt:1:6: packetdrill's flags as numbers (`0x12`) are not supported: expected some of SFRPUEWA.",
+        ),
+        (
+            "+0 setsockopt(3, SOL_TCP, TCP_CONGESTION, \"reno\", 4) = 0",
+            "s.pkt:1:43: packetdrill's texts and structures as values of TCP_CONGESTION are not supported; `--cc=NAME` selects the congestion control",
+        ),
+        (
+            "+0 bind(3, {sa_family = AF_INET}, ...) = 0",
+            "s.pkt:1:12: packetdrill's structures and texts as arguments are not supported: expected `...`",
+        ),
+        (
+            "+0 %{ assert tcpi_rto == 1 or tcpi_rto == 2 }%",
+            "s.pkt:1:28: packetdrill's Python code (`or`) is not supported; expected `and`, `;` or `}%`",
+        ),
+        (
+            "+0 close(\"a) = 0\n",
+            "s.pkt:1:10: this text has no end on its line: expected `\"`",
+        ),
+        (
+            "0 socket(...) = 3\n+0 listen(3, 1) = 0\n+0 `sysctl -q net.ipv4.tcp_sack=0`",
+            "s.pkt:3:1: net.ipv4.tcp_sack must be set before listen or connect",
         ),
         (
             "+0 < . 1:1(0) ack 4294967296",
@@ -124,20 +160,20 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:25: `65536` is too large: expected a window, 65535 at most",
         ),
         (
-            "+0 < S 0:0(0) <mms 3>",
-            "s.pkt:1:16: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, ECN, raw; nearest is `mss`",
+            "+0 < S 0:0(0) win 9 <mms 3>",
+            "s.pkt:1:22: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, ECN, raw; nearest is `mss`",
         ),
         (
-            "+0 < S 0:0(0) <...>",
-            "s.pkt:1:20: `<...>` says nothing about a packet that is made here: list its options",
+            "+0 < S 0:0(0) win 9 <...>",
+            "s.pkt:1:26: `<...>` says nothing about a packet that is made here: list its options",
         ),
         (
-            "+0 < S 0:0(0) <raw 123>",
-            "s.pkt:1:20: `123`: expected octets in hexadecimal, two digits each",
+            "+0 < S 0:0(0) win 9 <raw 123>",
+            "s.pkt:1:26: `123`: expected octets in hexadecimal, two digits each",
         ),
         (
-            "+0 < . 1:1(0) ack 1 <sack>",
-            "s.pkt:1:22: expected one to four blocks LEFT:RIGHT after `sack`",
+            "+0 < . 1:1(0) ack 1 win 9 <sack>",
+            "s.pkt:1:28: expected one to four blocks LEFT:RIGHT after `sack`",
         ),
         (
             "+0 > [cut 3] . 1:1(0)",
@@ -160,7 +196,7 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:1: no call above returned the descriptor 4",
         ),
         (
-            "1 < R 0:0(0)\n0.5 < R 0:0(0)",
+            "1 < R 0:0(0) win 9\n0.5 < R 0:0(0) win 9",
             "s.pkt:2:1: this comes before the event above it, which is at 1 s",
         ),
     ];
@@ -171,7 +207,7 @@ fn mistakes_have_a_position_and_a_hint() {
 
 #[test]
 fn an_unknown_congestion_control_names_the_nearest() {
-    let message = carry_out("--cc=cubik\n+0 < S 0:0(0)").expect_err("there is none");
+    let message = carry_out("--cc=cubik\n+0 < S 0:0(0) win 9").expect_err("there is none");
     let begins = "s.pkt:1:3: there is no congestion control `cubik`; expected one of reno, cubic, ";
     assert!(message.starts_with(begins), "{message}");
     assert!(message.ends_with("; nearest is `cubic`"), "{message}");
@@ -179,7 +215,7 @@ fn an_unknown_congestion_control_names_the_nearest() {
 
 #[test]
 fn an_unknown_switch_names_the_nearest() {
-    let text = "--stack=linux\n--transport.rak=on\n+0 < S 0:0(0)";
+    let text = "--stack=linux\n--transport.rak=on\n+0 < S 0:0(0) win 9";
     let message = carry_out(text).expect_err("there is none");
     assert!(message.starts_with("s.pkt:2:3: there is no switch `rak`; expected one of mss, "));
     assert!(message.ends_with("; nearest is `rack`"), "{message}");
@@ -307,7 +343,7 @@ fn an_error_has_a_cause() {
     let cause = |text: &str| judged(text).expect_err(text).cause;
     for text in [
         "",
-        "--stack=vista\n+0 < S 0:0(0)",
+        "--stack=vista\n+0 < S 0:0(0) win 9",
         "+0 close(4) = 0",
         "+0 `sysctl -q a=b`",
     ] {
