@@ -3,7 +3,7 @@
 use std::{
     ffi::{CString, c_void},
     io,
-    os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd, FromRawFd as _, OwnedFd, RawFd},
     ptr,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 /// `BPF_TCX_EGRESS`.
 const EGRESS: sys::bpf_attach_type = sys::BPF_TCX_EGRESS;
 /// Programs at one device that a query returns.
-const MOST: usize = 64;
+const MOST: u32 = 64;
 
 /// A loaded program, and its link if it is attached.
 struct Queue {
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn attach(
 pub unsafe extern "C" fn link(queue: *const c_void) -> RawFd {
     // SAFETY: the engine passes a value created by `attach`.
     let queue = unsafe { &*queue.cast::<Queue>() };
-    queue.link.as_ref().map_or(-1, |link| link.as_raw_fd())
+    queue.link.as_ref().map_or(-1, AsRawFd::as_raw_fd)
 }
 
 pub unsafe extern "C" fn program(queue: *const c_void) -> u32 {
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn pinned(path: Octets, found: Sink, report: Report) -> St
             let path = CString::new(path.slice()).map_err(|_| missing("path"))?;
             let link = opened(sys::bpf_obj_get(path.as_ptr()))?;
             let mut info = sys::bpf_link_info::default();
-            let mut size = size_of::<sys::bpf_link_info>() as u32;
+            let mut size = octets_of::<sys::bpf_link_info>();
             checked(sys::bpf_obj_get_info_by_fd(
                 link.as_raw_fd(),
                 (&raw mut info).cast(),
@@ -239,25 +239,25 @@ fn load(object: &[u8], config: &[u8], about: &[u8], device: u32) -> Result<Queue
 
 /// Numbers of the programs at a device's egress, and of their links.
 fn at_egress(device: u32) -> io::Result<Vec<(u32, u32)>> {
-    let (mut programs, mut links) = ([0_u32; MOST], [0_u32; MOST]);
+    let (mut programs, mut links) = ([0_u32; MOST as usize], [0_u32; MOST as usize]);
     let mut options = sys::bpf_prog_query_opts {
         sz: size_of::<sys::bpf_prog_query_opts>() as sys::size_t,
         prog_ids: programs.as_mut_ptr(),
         link_ids: links.as_mut_ptr(),
         ..Default::default()
     };
-    options.__bindgen_anon_1.count = MOST as u32;
+    options.__bindgen_anon_1.count = MOST;
     // SAFETY: the arrays have `count` elements and live until the call returns.
     checked(unsafe { sys::bpf_prog_query_opts(device.cast_signed(), EGRESS, &raw mut options) })?;
     // SAFETY: both members of the union are the same number.
     let count = unsafe { options.__bindgen_anon_1.count } as usize;
     let found = programs.into_iter().zip(links);
-    Ok(found.take(count.min(MOST)).collect())
+    Ok(found.take(count).collect())
 }
 
 fn information(program: &OwnedFd) -> io::Result<sys::bpf_prog_info> {
     let mut found = sys::bpf_prog_info::default();
-    let mut size = size_of::<sys::bpf_prog_info>() as u32;
+    let mut size = octets_of::<sys::bpf_prog_info>();
     // SAFETY: the structure has `size` octets.
     checked(unsafe {
         sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut found).cast(), &raw mut size)
@@ -268,13 +268,13 @@ fn information(program: &OwnedFd) -> io::Result<sys::bpf_prog_info> {
 /// The program's map of this name.
 fn map_of(program: u32, name: &[u8]) -> Result<Option<MapHandle>, Failure> {
     let program = program_of(program)?;
-    let mut ids = [0_u32; MOST];
+    let mut ids = [0_u32; MOST as usize];
     let mut found = sys::bpf_prog_info {
-        nr_map_ids: MOST as u32,
+        nr_map_ids: MOST,
         map_ids: ids.as_mut_ptr() as u64,
         ..Default::default()
     };
-    let mut size = size_of::<sys::bpf_prog_info>() as u32;
+    let mut size = octets_of::<sys::bpf_prog_info>();
     // SAFETY: the structure has `size` octets, and the array the given number of elements.
     checked(unsafe {
         sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut found).cast(), &raw mut size)
@@ -311,6 +311,10 @@ fn checked(result: i32) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(-result));
     }
     Ok(())
+}
+
+fn octets_of<T>() -> u32 {
+    u32::try_from(size_of::<T>()).unwrap_or(u32::MAX)
 }
 
 fn length(octets: &[u8]) -> u32 {

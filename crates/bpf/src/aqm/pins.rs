@@ -74,6 +74,7 @@ pub(super) fn of(link: u32) -> Option<Pin> {
 }
 
 /// Removes the files whose device is gone; returns their number.
+#[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
 pub fn sweep() -> usize {
     let stale = all().into_iter().filter(|pin| pin.device == 0);
     let removed = stale
