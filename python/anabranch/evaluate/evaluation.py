@@ -185,8 +185,9 @@ def evaluate(
 
 def _remarks(subject: Subject, work: Sequence[tuple[Check, Case, dict[str, Side]]]) -> tuple[str, ...]:
     """Facts that a reader of the verdicts must know."""
-    rules = [case.rule for _, case, _ in work if isinstance(case.rule, NoWorse)]
-    if not any(subject.name in rule.references for rule in rules):
+    names = {name for _, case, _ in work if isinstance(case.rule, NoWorse) for name in case.rule.references}
+    # A file may have the name of a reference.
+    if all(_reference(subject, name).value != subject.value for name in names):
         return ()
     told = f"{subject.name} is one of its references: it is not worse than itself, so that such criteria are met."
     return (told,)

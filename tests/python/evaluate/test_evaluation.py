@@ -115,10 +115,19 @@ def test_codel_has_less_delay_than_drop_tail(monkeypatch: pytest.MonkeyPatch) ->
     assert result.items[0].item.document == "RFC 7928"
 
 
+def test_a_queue_is_no_reference_by_the_name_of_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    choose(monkeypatch, "q-aggressive-delay", seeds=1)
+    table = tmp_path / "drop-tail.toml"
+    table.write_text('[queue]\nkind = "codel"\n', encoding="utf-8")
+    assert not run(str(table)).remarks
+    assert run("drop-tail").remarks
+
+
 def test_a_queue_from_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     choose(monkeypatch, "q-aggressive-delay")
     table = tmp_path / "deep.toml"
     table.write_text('[queue]\nkind = "drop-tail"\nlimit = "2000 packets"\n', encoding="utf-8")
     result = run(str(table))
     assert result.subject.name == "deep"
+    assert not result.remarks
     assert result.checks[0].verdict == NOT_MET
