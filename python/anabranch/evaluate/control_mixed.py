@@ -296,7 +296,7 @@ CHECKS: tuple[Check, ...] = (
         "Starvation of other flows",
         "One flow of the control beside one other flow on 50 Mbit/s, 40 ms; drop-tail buffers of 0.1 to 10 BDP.",
         "The other flow delivers at least one packet per round trip.",
-        "RFC 9743 §5.2: starvation; §5.1.1: one packet per round trip is the start of full backoff",
+        "RFC 9743 §5.2: starvation. The number is ours: one packet per round trip begins full backoff in §5.1.1",
         _starved,
     ),
     Check(

@@ -431,7 +431,8 @@ CHECKS: tuple[Check, ...] = (
         "10 Mbit/s, 100 ms; the path fails after 10 s. Counted from a second later, for 60 s.",
         _blackouts,
         "At most log₂(60 s ÷ RTT + 1) packets: one per round trip at first, then twice the interval each time.",
-        "RFC 9743 §5.1.1: one packet per round-trip time, then exponential backoff; §5.2: backoff without feedback",
+        "RFC 9743 §5.1.1: one packet per round-trip time, then exponential backoff; §5.2: backoff without feedback. "
+        "The number of packets is ours",
     ),
     _check(
         "heavy-loss",
@@ -439,7 +440,7 @@ CHECKS: tuple[Check, ...] = (
         "10 Mbit/s, 100 ms; half and nine tenths of all packets are lost at random.",
         _heavy,
         "At most one packet per round trip.",
-        "RFC 9743 §5.1.1: reduce to one packet per round-trip time",
+        "RFC 9743 §5.1.1: reduce to one packet per round-trip time. The shares of loss at which it counts are ours",
     ),
     _check(
         "breaker",
@@ -527,16 +528,16 @@ CHECKS: tuple[Check, ...] = (
     _check(
         "rpm-foreign",
         "Responsiveness of other connections under load",
-        "Four flows on 50 Mbit/s, 40 ms; small requests on a separate Reno connection.",
+        "Four flows on 50 Mbit/s, 40 ms; small requests on one separate Reno connection.",
         partial(_rpm, m.rpm_foreign("probe")),
-        source="draft-ietf-ippm-responsiveness (foreign probes); " + COMPARED,
+        source="draft-ietf-ippm-responsiveness (foreign probes), simplified (see the guide); " + COMPARED,
     ),
     _check(
         "rpm-self",
         "Responsiveness of the loaded connections",
-        "Four flows on 50 Mbit/s, 40 ms.",
+        "Four flows on 50 Mbit/s, 40 ms; from their smoothed round-trip times.",
         partial(_rpm, m.rpm_self("x")),
-        source="draft-ietf-ippm-responsiveness (self probes); " + COMPARED,
+        source="draft-ietf-ippm-responsiveness (self probes), simplified (see the guide); " + COMPARED,
     ),
     _check(
         "wireless-goodput",

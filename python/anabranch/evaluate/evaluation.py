@@ -185,8 +185,9 @@ def evaluate(
 
 def _remarks(subject: Subject, work: Sequence[tuple[Check, Case, dict[str, Side]]]) -> tuple[str, ...]:
     """Facts that a reader of the verdicts must know."""
-    rules = [case.rule for _, case, _ in work if isinstance(case.rule, NoWorse)]
-    if not any(subject.name in rule.references for rule in rules):
+    names = {name for _, case, _ in work if isinstance(case.rule, NoWorse) for name in case.rule.references}
+    # A file may have the name of a reference.
+    if all(_reference(subject, name).value != subject.value for name in names):
         return ()
     told = f"{subject.name} is one of its references: it is not worse than itself, so that such criteria are met."
     return (told,)
@@ -232,10 +233,10 @@ def _judged(case: Case, sides: Mapping[str, Side], outcomes: Mapping[Job, Outcom
     shows = next(iter(own.values()))
     seed, first = next(iter(shows.items()))
     values = {name: _values(case, side, outcomes) for name, side in sides.items()}
-    for job in _jobs(own):
+    for job in sorted(_jobs(own), key=lambda job: _is_fault(outcomes[job]), reverse=True):
         outcome = outcomes[job]
         if isinstance(outcome, Failure):
-            verdict = NOT_EVALUATED if outcome.is_refused else BROKEN
+            verdict = BROKEN if _is_fault(outcome) else NOT_EVALUATED
             told = f"the engine refuses the scenario: {outcome.why}" if outcome.is_refused else outcome.why
             return CaseResult(case, Judgement(verdict, told), values, job.text, job.seed)
     stalled = _stalled(case, sides, outcomes)
@@ -245,6 +246,11 @@ def _judged(case: Case, sides: Mapping[str, Side], outcomes: Mapping[Job, Outcom
     references = {name: found for name, found in values.items() if name != OWN}
     judgement = judge.judge(case.rule, case.measure, values[OWN], references, cases)
     return CaseResult(case, judgement, values, first.text, seed)
+
+
+def _is_fault(outcome: Outcome) -> bool:
+    """Whether a run failed by a fault of the subject."""
+    return isinstance(outcome, Failure) and not outcome.is_refused and not outcome.is_skipped
 
 
 def _values(case: Case, side: Side, outcomes: Mapping[Job, Outcome]) -> dict[int, float | None]:

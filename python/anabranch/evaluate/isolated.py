@@ -17,7 +17,9 @@ from anabranch.evaluate.runs import Failure, Job, Made, failure, run_here
 from anabranch.evaluate.subject import Subject
 
 LIMIT_S = 120.0
-"""Longest time of a run. A control in Python needs some seconds; one that needs minutes has stalled."""
+"""Most processor time of a run. A control in Python needs some seconds; one that needs minutes has stalled."""
+LEAST_SHARE = 1 / 200
+"""A run that waits for something else than a processor: it has less than this share of one as long as the limit."""
 MOST_STALLS = 2
 """After this number of runs that did not end, the others are not made."""
 
@@ -34,7 +36,8 @@ def run_isolated(owner: Subject, jobs: Sequence[Job], workers: int, limit_s: flo
     def work(worker: _Worker) -> None:
         while (job := waiting.get()) is not None:
             if len(stalls) >= MOST_STALLS:
-                done.put([(job, Failure(f"not made, because {MOST_STALLS} other runs did not end"), [])])
+                told = f"not made, because {MOST_STALLS} other runs did not end"
+                done.put([(job, Failure(told, is_skipped=True), [])])
                 continue
             made, stalled = worker.make(job, limit_s)
             if stalled:
@@ -68,18 +71,21 @@ class _Worker:
         process = self._started()
         if process is None:
             return [(job, Failure("interrupted"), [])], False
-        asked = json.dumps({"text": job.text, "seed": job.seed, "sampled": job.is_sampled})
+        asked = json.dumps({"text": job.text, "seed": job.seed, "sampled": job.is_sampled, "limit_s": limit_s})
         try:
             _pipe(process.stdin).write(f"{asked}\n".encode())
             _pipe(process.stdin).flush()
-            line = _line(_pipe(process.stdout), limit_s)
+            line = _line(_pipe(process.stdout), process.pid, limit_s)
         except BrokenPipeError:
             line = b""
         except TimeoutError:
             self._end()
-            return [(job, Failure(f"the run did not end within {limit_s:g} s"), [])], True
+            return [(job, Failure(f"the run did not end, and made no progress for {limit_s:g} s"), [])], True
         if not line:
-            return [(job, Failure(_ending(self._end())), [])], False
+            code = self._end()
+            if code == -signal.SIGXCPU:
+                return [(job, Failure(f"the run did not end within {limit_s:g} s of processor time"), [])], True
+            return [(job, Failure(_ending(code)), [])], False
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             return [(job, Failure(answer["error"], is_refused=answer["refused"]), [])], False
@@ -127,25 +133,37 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
-def _line(pipe: IO[bytes], limit_s: float) -> bytes:
+def _line(pipe: IO[bytes], process: int, limit_s: float) -> bytes:
     """A line, or nothing at the end of the stream.
 
     Raises:
-        TimeoutError: No line came in time.
+        TimeoutError: The process waits, and not for a processor.
     """
-    import time
-
-    until = time.monotonic() + limit_s
     parts: list[bytes] = []
+    used = _used_s(process)
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
-            if not selector.select(max(0.0, until - time.monotonic())):
-                raise TimeoutError
+            if not selector.select(limit_s):
+                before, used = used, _used_s(process)
+                if used - before < LEAST_SHARE * limit_s:
+                    raise TimeoutError
+                continue
             part = os.read(pipe.fileno(), 1 << 20)
             parts.append(part)
             if not part or part.endswith(b"\n"):
                 return b"".join(parts) if part else b""
+
+
+def _used_s(process: int) -> float:
+    """The processor time of a process; 0 if it is unknown."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    # User and system time (proc_pid_stat(5)); the list begins with the third field.
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ending(code: int) -> str:
@@ -170,6 +188,7 @@ def serve(name: str) -> None:
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         job = Job(asked["text"], asked["seed"], asked["sampled"], subject)
+        _limit(asked["limit_s"])
         try:
             ((_, summary, depends),) = run_here([job], 1)
             answer: dict[str, Any] = {"summary": summary, "depends": list(depends)}
@@ -178,6 +197,18 @@ def serve(name: str) -> None:
             answer = {"error": why.why, "refused": why.is_refused}
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
+
+
+def _limit(seconds: float) -> None:
+    """End this process by SIGXCPU after some more seconds of processor time, without a file of its memory."""
+    import math
+    import resource
+    import time
+
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    limit = math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _die_with_parent() -> None:

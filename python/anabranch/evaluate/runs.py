@@ -52,10 +52,12 @@ class Failure:
     Attributes:
         why: The reason in one line.
         is_refused: Whether the engine does not have the feature, rather than a fault of the subject.
+        is_skipped: Whether it was not tried.
     """
 
     why: str
     is_refused: bool = False
+    is_skipped: bool = False
 
 
 Outcome = Summary | Failure

@@ -70,6 +70,30 @@ class Endless(Base):
             pass
 
 
+class Waits(Base):
+    name = "waits"
+
+    def on_ack(self, ack):
+        import time
+
+        if 2 < ack.now_s < 2.2:
+            until = time.monotonic() + 0.3
+            while time.monotonic() < until:
+                time.sleep(0.001)
+                sum(range(5_000))
+        super().on_ack(ack)
+
+
+class Sleeps(Base):
+    name = "sleeps"
+
+    def on_ack(self, ack):
+        import time
+
+        while ack.now_s > 2:
+            time.sleep(60)
+
+
 class Exits(Base):
     name = "exits"
 

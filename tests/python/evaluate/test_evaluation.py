@@ -9,7 +9,9 @@ import pytest
 
 from anabranch.evaluate import isolated
 from anabranch.evaluate.evaluation import document
-from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, MET, NOT_MET
+from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, MET, NOT_EVALUATED, NOT_MET
+from anabranch.evaluate.runs import Failure, Job
+from anabranch.evaluate.subject import find
 
 from .sample import bad, choose, run
 
@@ -65,9 +67,33 @@ def test_a_control_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch, tm
     choose(monkeypatch, "onset-loss", "onset-delay", "unresponsive-loss", "fairness", seeds=1)
     monkeypatch.setattr(isolated.run_isolated, "__defaults__", (2.0,))
     result = run(bad(tmp_path, "Endless"))
-    whys = {case.judgement.why for check in result.checks for case in check.cases}
-    assert {check.verdict for check in result.checks} == {BROKEN}
-    assert whys == {"the run did not end within 2 s", "not made, because 2 other runs did not end"}
+    found = {(case.judgement.verdict, case.judgement.why) for check in result.checks for case in check.cases}
+    assert found == {
+        (BROKEN, "the run did not end within 2 s of processor time"),
+        (NOT_EVALUATED, "not made, because 2 other runs did not end"),
+    }
+
+
+SMALL = """
+duration = "3 s"
+link.a = { between = ["S", "R"], rate = "1 Mbit/s", delay = "10 ms" }
+flow.x = { from = "S", to = "R", cc = "NAME" }
+"""
+
+
+def test_a_run_that_waits_for_a_processor_is_not_broken(tmp_path: Path) -> None:
+    """It takes longer than the limit, but not of processor time."""
+    subject = find(bad(tmp_path, "Waits"))
+    job = Job(SMALL.replace("NAME", "waits"), 1, False, subject)
+    ((made,),) = isolated.run_isolated(subject, [job], 1, limit_s=2.0)
+    assert not isinstance(made[1], Failure)
+
+
+def test_a_run_that_waits_for_nothing_is_broken(tmp_path: Path) -> None:
+    subject = find(bad(tmp_path, "Sleeps"))
+    job = Job(SMALL.replace("NAME", "sleeps"), 1, False, subject)
+    ((made,),) = isolated.run_isolated(subject, [job], 1, limit_s=3.0)
+    assert made[1] == Failure("the run did not end, and made no progress for 3 s")
 
 
 def test_a_good_control_in_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -89,10 +115,19 @@ def test_codel_has_less_delay_than_drop_tail(monkeypatch: pytest.MonkeyPatch) ->
     assert result.items[0].item.document == "RFC 7928"
 
 
+def test_a_queue_is_no_reference_by_the_name_of_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    choose(monkeypatch, "q-aggressive-delay", seeds=1)
+    table = tmp_path / "drop-tail.toml"
+    table.write_text('[queue]\nkind = "codel"\n', encoding="utf-8")
+    assert not run(str(table)).remarks
+    assert run("drop-tail").remarks
+
+
 def test_a_queue_from_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     choose(monkeypatch, "q-aggressive-delay")
     table = tmp_path / "deep.toml"
     table.write_text('[queue]\nkind = "drop-tail"\nlimit = "2000 packets"\n', encoding="utf-8")
     result = run(str(table))
     assert result.subject.name == "deep"
+    assert not result.remarks
     assert result.checks[0].verdict == NOT_MET
