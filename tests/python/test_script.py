@@ -221,7 +221,7 @@ EXAMPLES = (
     "+0 < [bad-checksum] . 1:1(0) ack 1 win 100 <raw fd04f989>",
     "+0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)",
     "+0 shutdown(4, SHUT_WR) = 0",
-    "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0",
+    "+0 setsockopt(3, SOL_TCP, TCP_NODELAY, [1], 4) = 0",
     "+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0",
     "+0 %{ assert tcpi_ca_state == TCP_CA_Recovery; assert tcpi_snd_ssthresh == 5 }%",
     "0 `sysctl -q net.ipv4.tcp_sack=0`",
@@ -234,6 +234,12 @@ def test_an_example_of_the_guide_is_in_the_language(anabranch: Call, script: Pat
     script.write_text(f"{line}\n")
     done = anabranch("script", script)
     assert done.status in (0, 1) or "no call above returned the descriptor" in done.err, done.err
+
+
+def test_the_guides_socket_option_works_before_listen(anabranch: Call, script: Path) -> None:
+    option = "+0   setsockopt(3, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n"
+    script.write_text(PASSING.replace("+0   listen", f"{option}+0   listen"))
+    assert anabranch("script", script).status == 0
 
 
 @pytest.mark.parametrize("cut", range(0, len(PASSING), 7))

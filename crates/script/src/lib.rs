@@ -22,6 +22,7 @@
 //! - The PSH bit, the order of options and their padding are not compared: RFC 9293 leaves them to
 //!   the sender.
 //! - A packet that the script does not expect is an error, even at the end.
+//! - `sysctl` and `setsockopt` come before `listen` or `connect` on our TCP.
 //! - All octets read and written are checked: the stream must arrive unchanged.
 //! - Brackets name the faults of a packet: `[bad-checksum]`, `[bad-ip-checksum]`, `[cut N]`,
 //!   `[fragment]`, `[offset N]`, `[garbage]`; an option may be `raw HEX`.
