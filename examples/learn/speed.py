@@ -1,8 +1,10 @@
 """Steps of the environment per second of processor time, with a policy that keeps the path full."""
 
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anabranch.learn import CongestionEnv, Path
 
@@ -14,7 +16,7 @@ PATHS = {
 }
 
 
-def policy(observation):
+def policy(observation: NDArray[Any]) -> NDArray[Any]:
     """Halve after a loss, shrink above a fifth of a round trip in the queue, else grow."""
     return np.array([-1 if observation[2] > 0 else -0.15 if observation[0] > 0.2 else 0.3], dtype=np.float32)
 
@@ -23,8 +25,8 @@ for name, path in PATHS.items():
     env = CongestionEnv() if path is None else CongestionEnv(path)
     began = time.process_time()
     for seed in range(EPISODES):
-        observation, _ = env.reset(seed=seed)
+        observation = env.reset(seed=seed)[0]
         for _ in range(STEPS):
-            observation, *_ = env.step(policy(observation))
+            observation = env.step(policy(observation))[0]
     env.close()
     print(f"{name}: {EPISODES * STEPS / (time.process_time() - began):,.0f} steps/s")  # noqa: T201

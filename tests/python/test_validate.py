@@ -505,8 +505,7 @@ def test_half_of_the_shipped_scenarios_distinguish_the_control() -> None:
         made = Comparison(file.name, 1)
         set_beside(made, {seed: [truth]}, {seed: [truth, truth]}, {seed: blind[:1]}, blind, drawn=False)
         failing += needs_the_control(made)
-    assert len(LIVE) == 24
-    assert failing >= 12
+    assert failing >= len(LIVE) / 2
 
 
 def test_holds_needs_a_comparison() -> None:

@@ -1,6 +1,6 @@
 //! Queues at the egress of a device, as eBPF programs.
 
-use std::os::fd::IntoRawFd as _;
+use std::os::fd::IntoRawFd;
 
 use anabranch_bpf::aqm::{
     KINDS, Settings,
@@ -47,9 +47,8 @@ pub fn aqm_attach(
     confirm_within: Option<u32>,
 ) -> PyResult<(Option<i32>, String)> {
     quietly(py, move |interrupt| {
-        let options = match serde_json::from_str(&options) {
-            Ok(Value::Object(options)) => options,
-            _ => return Err("the options are no JSON object".to_owned()),
+        let Ok(Value::Object(options)) = serde_json::from_str(&options) else {
+            return Err("the options are no JSON object".to_owned());
         };
         let settings = Settings::read(&kind, &rate, &options).map_err(|error| error.to_string())?;
         let device = Device::named(&device).map_err(|error| error.to_string())?;
@@ -62,10 +61,7 @@ pub fn aqm_attach(
             "mounted": attached.mounted,
             "deadline_ns": attached.deadline,
         });
-        (
-            attached.link.map(|link| link.into_raw_fd()),
-            told.to_string(),
-        )
+        (attached.link.map(IntoRawFd::into_raw_fd), told.to_string())
     })
     .map_err(raised)
 }
@@ -98,17 +94,16 @@ pub fn aqm_detach(device: &str) -> PyResult<()> {
 pub fn aqm_status(device: Option<&str>) -> PyResult<String> {
     sweep();
     let devices = match device {
-        Some(name) => vec![Device::named(name)],
+        Some(name) => vec![Device::named(name).map_err(raised)?],
         // A device may disappear meanwhile.
         None => device::names()
             .iter()
-            .map(|name| Device::named(name))
-            .filter(Result::is_ok)
+            .flat_map(|name| Device::named(name))
             .collect(),
     };
     let mut queues = Vec::new();
     for device in devices {
-        let status = device.and_then(|device| device.status()).map_err(raised)?;
+        let status = device.status().map_err(raised)?;
         queues.extend(status);
     }
     Ok(Value::Array(queues).to_string())

@@ -155,6 +155,10 @@ fn the_comparison_detects_a_changed_parameter() {
 
 /// The error bounds that docs/design/079-queue-at-a-device.md states.
 #[test]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a fixed point of the program"
+)]
 fn powers_and_logarithms_have_the_stated_error() {
     let native = Native::new();
     let config = config::octets(&settings("100 Mbit/s", json!({})), &inputs());

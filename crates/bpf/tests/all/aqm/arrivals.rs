@@ -70,6 +70,11 @@ impl Arrival {
 
 /// Packets of flows with very different rates. The load alternates between a third and four thirds
 /// of the rate, with pauses in between.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "times and shares are positive and small"
+)]
 pub fn arrivals(seed: u64, count: usize, rate: Rate) -> Vec<Arrival> {
     let stream = Stream::new(seed, "arrivals");
     let mut time_ns = 0.0;

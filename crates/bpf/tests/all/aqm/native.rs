@@ -87,7 +87,7 @@ impl Native {
                         arrival.as_ptr(),
                     )
                 };
-                [Verdict::Pass, Verdict::Mark, Verdict::Drop][verdict as usize]
+                [Verdict::Pass, Verdict::Mark, Verdict::Drop][verdict.cast_unsigned() as usize]
             })
             .collect()
     }
