@@ -61,7 +61,7 @@ def test_one_loss_reduces_the_window_by_the_controls_factor() -> None:
 def test_the_guide_has_what_the_vectors_tell_apart() -> None:
     """`python validation/vector_power.py --write` renews it."""
     root = STORED.parents[2]
-    words = [sys.executable, root / "validation/vector_power.py"]
+    words = [sys.executable, str(root / "validation/vector_power.py")]
     done = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout in (root / "docs/guides/vectors.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ use crate::{
         announce::{self, Port},
         members::View,
     },
-    daemon::Failure,
+    failure::Failure,
     netlink::{BondLink, Link, Netlink, Options, Totals},
 };
 

@@ -20,6 +20,7 @@ use crate::{
         energy::Ports,
         members::{Action, Limits, Members, Phase, View},
     },
+    failure::Failure,
     guardian::{self, Guardian},
     lock::{self, Lock},
     log::say,
@@ -50,14 +51,6 @@ pub struct Options {
     /// Interval of the log lines with energy.
     pub report: Duration,
     pub directory: PathBuf,
-}
-
-/// The reason why a daemon ends early.
-pub enum Failure {
-    /// Bad input.
-    Input(String),
-    /// The system refuses.
-    System(String),
 }
 
 /// A member under control.

@@ -95,7 +95,7 @@ pub fn guard(bond: &str, nonce: &str, directory: &Path) -> Result<(), String> {
     }
     // A stopped daemon that continues finds the pipe closed, and ends.
     let null = File::open("/dev/null").map_err(|error| words(&error))?;
-    rustix::stdio::dup2_stdin(&null).map_err(|error| words(&error))?;
+    nix::unistd::dup2_stdin(&null).map_err(|error| words(&io::Error::from(error)))?;
     let state = State::read(directory, bond)?.filter(|state| state.nonce == nonce);
     let Some(state) = state else {
         return Ok(());

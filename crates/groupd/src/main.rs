@@ -4,6 +4,7 @@
 mod bond;
 mod core;
 mod daemon;
+mod failure;
 mod guardian;
 mod lock;
 mod log;
@@ -26,7 +27,7 @@ use anabranch_core::{shown, system::words};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    daemon::Failure, lock::Lock, method::Control, netlink::Netlink, state::State, status::Request,
+    failure::Failure, lock::Lock, method::Control, netlink::Netlink, state::State, status::Request,
 };
 
 /// The exit status of bad input, the same for every command of the project.
