@@ -40,6 +40,7 @@ def test_the_document_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(made["counts"].values()) == len(made["items"])
 
 
+@pytest.mark.long
 def test_a_fixed_window_harms_and_loses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     choose(monkeypatch, "loss-of-several", "harm-goodput", "heavy-loss", "breaker", "tail-drop-delay", seeds=2)
     result = run(bad(tmp_path, "Fixed"))
