@@ -61,6 +61,7 @@ test-studies: dev ## Run all tests of studies, and wrong systems beside figures 
 
 test-kernel: ## Run all tests with a Linux kernel in virtual time; needs one (make kernel)
 	@tools/bootstrap test
+	$(RUN) cargo build --profile release -p anabranch-groupd --locked
 	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs tests/guest
 	$(RUN) env ANABRANCH_KERNEL_TESTS=required python -m pytest -rs -n auto tests/python/test_kernel_real.py tests/python/test_kernel_guest.py tests/python/test_kernel_hosts.py validation/tests/test_kernel_queues.py
 
