@@ -291,7 +291,7 @@ def test_release_ends_a_running_daemon(pair: Pair) -> None:
 
 
 def lines(stream: IO[str] | None) -> str:
-    """What is in the pipe now; other processes may still hold it."""
+    """The content of the pipe now; other processes may still hold it."""
     assert stream
     os.set_blocking(stream.fileno(), False)
     with contextlib.suppress(BlockingIOError):

@@ -122,7 +122,7 @@ def test_a_confirmed_queue_counts_and_drops_and_leaves_nothing(host: Host) -> No
     text = host.aqm("status", "--prometheus").stdout
     name = 'anabranch_aqm_packets_total{device="out",kind="share-red"} '
     (packets,) = [int(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name)]
-    # IPv6 sends packets of its own.
+    # IPv6 sends further packets.
     assert packets >= queue["packets"]
     assert "share-red at 2 Mbit/s, remains" in host.aqm("status", "out").stdout
     again = host.aqm("attach", "out", "--rate", "1 Mbit/s")

@@ -158,7 +158,7 @@ def test_a_wrong_stack_is_refused(anabranch: Call, script: Path) -> None:
     done = anabranch("script", script, "--stack", "linux", "--engine", "kernel")
     assert (done.status, done.err) == (
         2,
-        "error: --stack linux is of --engine sim: a kernel is a stack of its own\n  leave one of them out\n",
+        "error: --stack linux is of --engine sim: a kernel has its own stack\n  leave one of them out\n",
     )
 
 

@@ -87,7 +87,7 @@ pub fn aqm_detach(device: &str) -> PyResult<()> {
     found?.detach().map_err(raised)
 }
 
-/// The queue of a device, or those of all devices, as a JSON array. Removes the files of devices that
+/// The queue of a device, or the queues of all devices, as a JSON array. Removes the files of devices that
 /// are gone. Raises `AqmError`.
 #[pyfunction]
 #[pyo3(signature = (device=None))]

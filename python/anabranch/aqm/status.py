@@ -32,7 +32,7 @@ METRICS: Sequence[tuple[str, str, str, str]] = (
 
 
 def status(device: str | None = None) -> list[dict[str, Any]]:
-    """The queue of a device, or those of all devices of this network namespace.
+    """The queue of a device, or the queues of all devices of this network namespace.
 
     Raises:
         UserError: There is no such device, or the privilege is missing.

@@ -61,7 +61,7 @@ class StatusOptions:
 def status(options: StatusOptions) -> None:
     """Show installed controls and the connections that use them.
 
-    Connections are those of this network namespace that are open.
+    Connections are the open ones of this network namespace.
     """
     from anabranch.cli.blocks import write
     from anabranch.errors import UserError

@@ -70,7 +70,7 @@ def run_scripts(options: ScriptOptions) -> None:
     check_engine(options.engine, options.kernel)
     if options.stack is not None and options.engine != "sim":
         raise UserError(
-            f"--stack {options.stack} is of --engine sim: a kernel is a stack of its own", hint="leave one of them out"
+            f"--stack {options.stack} is of --engine sim: a kernel has its own stack", hint="leave one of them out"
         )
     scripts = [(file, read(file)) for file in options.files]
     if options.engine == LIVE:

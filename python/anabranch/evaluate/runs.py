@@ -185,7 +185,7 @@ Made = list[tuple[Job, "dict[str, Any] | Failure", Depends]]
 
 
 def _in_simulator(jobs: Sequence[Job], threads: int | None) -> Iterator[Made]:
-    """Built-in code in this process; the user's code in processes of its own."""
+    """Built-in code in this process; the user's code in separate processes."""
     here = [job for job in jobs if job.owner is None]
     for is_sampled in (False, True):
         some = [job for job in here if job.is_sampled == is_sampled]

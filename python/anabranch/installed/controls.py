@@ -298,7 +298,7 @@ def _install_file(given: str, wanted: Sequence[Scope], say: Say) -> Record:
 
 
 def _name_in(content: bytes) -> str | None:
-    """The name of a control in its source; ``None`` if only the compiler can tell it."""
+    """The name of a control in its source; ``None`` if only the compiler knows it."""
     found = set(_NAMED.findall(content))
     return found.pop().decode() if len(found) == 1 else None
 

@@ -21,7 +21,7 @@ def ask(protocol: int, kind: int, flags: int, payload: bytes) -> list[bytes]:
     Args:
         protocol: The netlink family, such as ``NETLINK_ROUTE`` (0).
         kind: The type of the message.
-        flags: Flags beside ``REQUEST``; with ``DUMP`` the answer ends with a message of its own.
+        flags: Flags beside ``REQUEST``; with ``DUMP`` the answer ends with a separate message.
         payload: The body of the message.
 
     Raises:

@@ -113,7 +113,7 @@ def stored(folder: Path) -> dict[str, str]:
 
 
 def differences(folder: Path, names: Sequence[str], *, progress: Callable[[float], None]) -> list[str]:
-    """What is different in a folder, one line for each file.
+    """The differences in a folder, one line for each file.
 
     Args:
         folder: The folder.

@@ -177,7 +177,7 @@ def _list(value: Any, name: str) -> list[Any]:
 
 
 def _events(record: Any) -> Iterator[tuple[float, str, Mapping[str, Any]]]:
-    """Events of a document: a record of its own, or those in `traces`."""
+    """Events of a document: of a separate record, or of `traces`."""
     within = [event for trace in _list(record, "traces") for event in _list(trace, "events")]
     for event in within or [record]:
         if isinstance(event, list) and len(event) >= 4:

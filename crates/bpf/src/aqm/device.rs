@@ -258,7 +258,7 @@ impl Device {
         Ok(true)
     }
 
-    /// Detaches the queue, and removes its file and those of devices that are gone.
+    /// Detaches the queue, and removes its file and the files of devices that are gone.
     ///
     /// # Errors
     /// None is attached, or the privilege is missing.

@@ -1,4 +1,4 @@
-//! What is attached: a queue of the simulator with its parameters, and the rate of the virtual link.
+//! The queue to attach: a queue of the simulator with its parameters, and the rate of the virtual link.
 
 use anabranch_core::units::{Rate, text::Limit};
 use anabranch_path::queue::{

@@ -182,6 +182,6 @@ pub struct Loader {
     /// Writes the number of the link that a file holds, and that of its device, 4 octets each; the
     /// device is 0 if it is gone.
     pub queue_pinned: unsafe extern "C" fn(path: Octets, found: Sink, report: Report) -> Status,
-    /// Detaches a link, whoever holds it.
+    /// Detaches a link, also if another process holds it.
     pub queue_detach: unsafe extern "C" fn(link: u32, report: Report) -> Status,
 }

@@ -211,7 +211,7 @@ fn the_program_in_the_kernel_decides_alike() {
                 arrival.verdict(result.expect("it runs"))
             })
             .collect();
-        // A program's result does not tell a mark; the counter does.
+        // A program's result does not show a mark; the counter does.
         let plain: Vec<Verdict> = expected.iter().map(|one| one.without_mark()).collect();
         if let Some(at) = difference(&plain, &found) {
             panic!(

@@ -157,7 +157,7 @@ fn inside(config: &Config) -> Result<Vec<[IpNet; 2]>, String> {
                 && !taken.contains(host)
                 && !parts.iter().any(|part| part.contains(host))
         };
-        // A part may have more addresses than can be tried one by one.
+        // A part may have more addresses than can be tried in turn.
         let mut host = own.hosts().next();
         while let Some(used) = host.filter(|host| !is_free(host)) {
             let part = parts.iter().find(|net| net.contains(&used));

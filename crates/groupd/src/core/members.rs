@@ -4,7 +4,7 @@
 //!
 //! 1. [`Phase::Draining`]: its frames are redirected to another member whose queue is not
 //!    shorter, so that no frame overtakes; its own queue empties. LACPDUs still leave over it.
-//! 2. [`Phase::Announced`]: an LACPDU tells the partner that the port is not to be used, as the
+//! 2. [`Phase::Announced`]: an LACPDU informs the partner that the port is not to be used, as the
 //!    bonding driver does when it releases a member. The partner stops and answers.
 //! 3. [`Phase::Quiet`]: frames that the partner sent before its answer arrive; a guard time without
 //!    received frames follows.
