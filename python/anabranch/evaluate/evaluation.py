@@ -15,7 +15,7 @@ from anabranch.evaluate.build import Path as PathOf
 from anabranch.evaluate.build import flow, scenario
 from anabranch.evaluate.check import Case, Check, Plan
 from anabranch.evaluate.items import Item, items_of
-from anabranch.evaluate.judge import BROKEN, NOT_EVALUATED, Judgement, NoWorse
+from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, NOT_EVALUATED, Judgement, NoWorse
 from anabranch.evaluate.runs import Failure, Finished, Job, Outcome, job_of, make
 from anabranch.evaluate.subject import CONTROL, QUEUE, Subject, builtin, to_json
 from anabranch.text import toml_text
@@ -189,7 +189,7 @@ def _remarks(subject: Subject, work: Sequence[tuple[Check, Case, dict[str, Side]
     # A file may have the name of a reference.
     if all(_reference(subject, name).value != subject.value for name in names):
         return ()
-    told = f"{subject.name} is one of its references: it is not worse than itself, so that such criteria are met."
+    told = f"{subject.name} is one of its references: a criterion with itself alone is met by construction."
     return (told,)
 
 
@@ -236,7 +236,8 @@ def _judged(case: Case, sides: Mapping[str, Side], outcomes: Mapping[Job, Outcom
     for job in sorted(_jobs(own), key=lambda job: _is_fault(outcomes[job]), reverse=True):
         outcome = outcomes[job]
         if isinstance(outcome, Failure):
-            verdict = BROKEN if _is_fault(outcome) else NOT_EVALUATED
+            # A run that was not made must not leave the verdict to the others.
+            verdict = BROKEN if _is_fault(outcome) else INCONCLUSIVE if outcome.is_skipped else NOT_EVALUATED
             told = f"the engine refuses the scenario: {outcome.why}" if outcome.is_refused else outcome.why
             return CaseResult(case, Judgement(verdict, told), values, job.text, job.seed)
     stalled = _stalled(case, sides, outcomes)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError, nearest
+from anabranch.evaluate.includes import hash_of_program
 from anabranch.keys.registry import aliases, engine_registry
 
 if TYPE_CHECKING:
@@ -95,14 +96,14 @@ def find(text: str) -> Subject:
 
 def _bpf(text: str) -> Subject:
     path = Path(text)
-    content = _content(path, "an eBPF program")
+    _content(path, "an eBPF program")
     name = path.name.removesuffix(BPF_SUFFIX)
     return Subject(
         name,
         CONTROL,
         {"kind": "bpf", "file": str(path.resolve())},
         source=text,
-        mark=hashlib.sha256(content).hexdigest(),
+        mark=hash_of_program(path),
     )
 
 

@@ -54,8 +54,10 @@ def of_check(one: CheckResult) -> str:
 
 def of_case(one: CaseResult) -> str:
     """The figures of a case."""
-    if one.judgement.verdict in (judge.BROKEN, judge.NOT_EVALUATED):
-        return one.judgement.why
+    judgement, rule = one.judgement, one.case.rule
+    has_figures = judgement.interval is not None and (isinstance(rule, Limit) or judgement.differences)
+    if judgement.verdict in (judge.BROKEN, judge.NOT_EVALUATED) or not has_figures:
+        return judgement.why
     measure = one.case.measure
     found = []
     for name, values in one.values.items():
@@ -63,8 +65,12 @@ def of_case(one: CaseResult) -> str:
         if interval is not None:
             told = shown(interval.mean, measure.unit)
             found.append(told if name == OWN else f"{name} {told}")
-    if isinstance(one.case.rule, Limit):
-        found.append(f"{'at most' if one.case.rule.is_most else 'at least'} {shown(one.case.rule.value, measure.unit)}")
+    if isinstance(rule, Limit):
+        found.append(f"{'at most' if rule.is_most else 'at least'} {shown(rule.value, measure.unit)}")
+        own = judge.known(one.values[OWN]).values()
+        beyond = sum(value > rule.value if rule.is_most else value < rule.value for value in own)
+        if beyond:
+            found.append(f"which {beyond} of {len(own)} runs break")
     return f"{measure.name} {', '.join(found)}"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.evaluate import isolated
 from anabranch.evaluate.evaluation import document
-from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, MET, NOT_EVALUATED, NOT_MET
+from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, MET, NOT_MET
 from anabranch.evaluate.runs import Failure, Job
 from anabranch.evaluate.subject import find
 
@@ -71,7 +71,7 @@ def test_a_control_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch, tm
     found = {(case.judgement.verdict, case.judgement.why) for check in result.checks for case in check.cases}
     assert found == {
         (BROKEN, "the run did not end within 2 s of processor time"),
-        (NOT_EVALUATED, "not made, because 2 other runs did not end"),
+        (INCONCLUSIVE, "not made, because 2 other runs did not end"),
     }
 
 
