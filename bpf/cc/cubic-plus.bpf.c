@@ -176,6 +176,7 @@ u32 BPF_PROG(cubic_ssthresh, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct cubic *cubic = inet_csk_ca(sk);
 	u64 cwnd;
+	u32 reduced;
 
 	cc_window_sync(&cubic->window, tp);
 	cwnd = cubic->window.exact;
@@ -187,7 +188,9 @@ u32 BPF_PROG(cubic_ssthresh, struct sock *sk)
 	cubic->flags = cubic->flags & IN_STAGE ? (cubic->flags & PAUSED) | STAGE_KEPT : 0;
 	cubic->prior = cwnd;
 	/* §4.6. */
-	return cc_reduce(&cubic->window, cwnd / 10 * 7);
+	reduced = cc_reduce(&cubic->window, cwnd / 10 * 7);
+	/* The kernel sends ssthresh / cwnd segments per delivered one during the recovery: never more than one. */
+	return reduced > tp->snd_cwnd ? tp->snd_cwnd : reduced;
 }
 
 SEC("struct_ops")
@@ -225,7 +228,10 @@ void BPF_PROG(cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample
 	cubic->prior = cubic->window.reduced;
 	cubic->w_max = 0;
 	again = cubic->window.reduced / 10 * 7;
-	cc_ssthresh_set(&cubic->window, tp, again > 2 * CC_ONE ? again : 2 * CC_ONE);
+	if (again < 2 * CC_ONE)
+		again = 2 * CC_ONE;
+	if (again >> 32 < tp->snd_ssthresh)
+		cc_ssthresh_set(&cubic->window, tp, again);
 	/* What is taken back, should this prove needless, is the reduction before. */
 }
 

@@ -51,6 +51,11 @@ fn ack(ms: u64, lost: u64, in_recovery: bool) -> Ack {
 
 /// The window after a recovery that begins at 100 ms and finds a loss at `ms`.
 fn window_after(ms: u64) -> u64 {
+    recovered_after(ms).cwnd().get() / SMSS
+}
+
+/// A control after a recovery that begins at 100 ms and finds a loss at `ms`.
+fn recovered_after(ms: u64) -> Box<dyn CongestionControl> {
     let mut control = at_a_hundred();
     control.on_ack(&ack(99, 0, false));
     control.on_congestion(&Congestion {
@@ -66,7 +71,7 @@ fn window_after(ms: u64) -> u64 {
         cwnd_limit: None,
     });
     control.on_ack(&ack(250, 0, true));
-    control.cwnd().get() / SMSS
+    control
 }
 
 #[test]
@@ -78,4 +83,18 @@ fn losses_within_the_lost_window_are_one_loss() {
 #[test]
 fn a_loss_later_than_a_round_trip_and_a_quarter_restarts() {
     assert_eq!(window_after(100 + RTT_MS * 5 / 4 + 1), 1);
+}
+
+/// RFC 9937 sends ssthresh ÷ window segments for each delivered one: a quotient of 2 floods the
+/// queue, because the whole flight of the recovery before is still to be delivered.
+#[test]
+fn a_loss_after_a_restart_reduces_to_no_more_than_the_window() {
+    let mut control = recovered_after(100 + RTT_MS * 5 / 4 + 1);
+    let window = control.cwnd();
+    control.on_congestion(&Congestion {
+        now: Instant::from_millis(260),
+        signal: Signal::Loss,
+        in_flight: Bytes::new(100 * SMSS),
+    });
+    assert!(control.ssthresh().expect("it was reduced") <= window);
 }
