@@ -105,6 +105,48 @@ fn timestamps_undo_a_fast_retransmit() {
     }
 }
 
+/// RFC 6582 §3.2 step 2 and RFC 6675 §5 ignore duplicates below the end of the last recovery. A
+/// recovery that proved spurious has no end, so a segment lost before it began is retransmitted
+/// without a timeout.
+#[test]
+fn a_loss_from_before_a_spurious_recovery_begins_another() {
+    for recovery in [Recovery::NewReno, Recovery::Rfc6675] {
+        let settings = Settings {
+            recovery,
+            sack: recovery.needs_sack(),
+            dsack: false,
+            max_dupthresh: 3,
+            initial_cwnd: 20,
+            tlp: false,
+            ..all()
+        };
+        let blocks = |blocks: [(u32, u32); 1]| {
+            if recovery.needs_sack() {
+                blocks.to_vec()
+            } else {
+                Vec::new()
+            }
+        };
+        let mut s = Sender::new(&settings);
+        s.write(40, 20);
+        s.echo = 40;
+        // This one opens the window, and is no duplicate.
+        s.ack(80, 0, &[]);
+        for n in 2..5 {
+            s.ack(80 + u64::from(n), 0, &blocks([(1, n)]));
+        }
+        assert_eq!(s.stats().retransmitted_packets, 1, "{recovery:?}");
+        // The original of segment 0 was late; segment 10, sent with it, is lost.
+        s.ack(90, 10, &[]);
+        assert_eq!(s.stats().undone, 1, "{recovery:?}");
+        for n in 12..15 {
+            s.ack(80 + u64::from(n), 10, &blocks([(11, n)]));
+        }
+        assert_eq!(s.stats().retransmitted_packets, 2, "{recovery:?}");
+        assert_eq!(s.stats().timeouts, 0, "{recovery:?}");
+    }
+}
+
 fn timed_out(settings: &Settings, blocks: bool) -> (Sender, u64) {
     let mut s = Sender::new(settings);
     s.write(40, 10);
