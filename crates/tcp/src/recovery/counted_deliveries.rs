@@ -9,7 +9,7 @@
 //! among them, and the others still count. It marks the next segment lost, which leaves when PRR
 //! permits (RFC 6582 §3.2 step 3 sends it at once). A recovery ends when more than `recover` is
 //! acknowledged. At `recover` itself duplicates answer retransmissions and do not count (RFC 6582
-//! §3.2 step 2).
+//! §3.2 step 2). After a recovery that proved spurious they count below `recover` as well.
 //!
 //! At most all segments outstanding but the first can cause duplicates. If more arrive, some answer
 //! needless retransmissions, and the duplicate threshold becomes the number outstanding.
