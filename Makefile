@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup dev loader kernel demo study studio test check test-studies test-kernel test-live test-gateway test-studio test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz fuzz-brief lock wheel gateway-release clean distclean
+.PHONY: help setup dev loader kernel demo study studio test test-compile test-rust test-cases test-python test-host check test-studies test-kernel test-live test-gateway test-studio test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint lint-format lint-rust lint-python generate generate-check docs fuzz fuzz-brief lock wheel gateway-release clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -39,20 +39,45 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 	@echo "$(words $(STUDIES)) studies in quick mode: about three minutes on two cores. make demo runs one of them: seconds." >&2
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
-# A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-# Four times as many at once as there are processors: those that run live sleep most of the time.
 # A study takes all cores by itself, and what runs live must not wait for them; two live runs at a time sleep most of it
 # (docs/design/012-what-tests-run.md).
-# Tests in virtual time (tests/guest, ignored tests of the crates, and whole commands in tests/python) are skipped where no
-# kernel is built: make kernel. Longer ones are marked long: make test-kernel.
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --cargo-profile release --no-fail-fast --test-threads $$((4 * $$(getconf _NPROCESSORS_ONLN))) --workspace --locked
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory test-host
+
+# The parts of `make test`, which sets up what they need. .ci/run has two of them at the same time.
+
+# Examples are left out: clippy checks them. validation/kernel/queues.py uses one, and builds it if need be.
+RUST_TESTS := env RUSTC_WRAPPER=$(CURDIR)/tools/rustc_tests cargo nextest run --cargo-profile release --workspace --locked --tests
+
+test-compile:
+	$(RUN) $(RUST_TESTS) --no-run
+	$(RUN) cargo build --quiet --profile release --workspace --locked --example decisions
+
+# A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
+# Four times as many at once as there are processors: those that run live sleep most of the time.
+TEST_THREADS ?= $$((4 * $$(getconf _NPROCESSORS_ONLN)))
+
+test-rust:
+	$(RUN) env PROPTEST_RNG_SEED=1 $(RUST_TESTS) --no-fail-fast --test-threads $(TEST_THREADS)
 	$(RUN) python tools/rust_skips.py
 	$(RUN) cargo test --profile release --workspace --locked --doc
+
+test-cases: ## Run the Rust tests with many random cases, of which `make test` has few
+	@tools/bootstrap test
+	$(RUN) env PROPTEST_RNG_SEED=1 $(RUST_TESTS) --no-fail-fast --run-ignored only many_cases
+
+# Tests in virtual time (tests/guest, ignored tests of the crates, and whole commands in tests/python) are skipped where no
+# kernel is built: make kernel. Longer ones are marked long: make test-kernel.
+test-python:
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies
 	$(RUN) python -m pytest -rs tests/guest
+
+# Nothing else may take all processors: these tests are about time.
+test-host:
 	$(RUN) python -m pytest -rs -n 2 --dist loadfile -m 'brief and not slow' tests/live
 
 test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
@@ -74,7 +99,7 @@ test-gateway: ## Run the tests that send QUIC through the gateway's tunnel, lint
 	$(RUN) cargo clippy --profile release -p anabranch-gatewayd --all-targets --locked --features quic-tests -- -D warnings
 	$(RUN) cargo nextest run --cargo-profile release --no-fail-fast -p anabranch-gatewayd --locked --features quic-tests quic
 	$(RUN) python bench/gateway/failures.py
-	$(RUN) cargo nextest run --cargo-profile release -p anabranch-engine --locked --run-ignored only --test never_worse
+	$(RUN) cargo nextest run --cargo-profile release -p anabranch-engine --locked --run-ignored only --test all never_worse::
 
 test-studio: setup ## Test the studio: units, digests beside the native engine's, the page in Chromium; needs Node.js
 	@tools/test_studio
@@ -113,9 +138,11 @@ bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@status=0; $(RUN) anabranch bench || status=1; $(RUN) anabranch bench --commands || status=1; exit $$status
 
 # The crates and features are those of `make test`, so that little is built again.
+# Instructions are counted of one case, to see that counting works; `make guard` counts those on record.
 bench-brief: setup ## Run every case of the benchmark for a fraction of a second
 	$(RUN) cargo build --profile release --locked --quiet --workspace --bin anabranch-bench
-	$(RUN) target/release/anabranch-bench --brief
+	$(RUN) target/release/anabranch-bench --brief --no-instructions
+	$(RUN) target/release/anabranch-bench --brief --case plain --flows 1
 
 bench-table: setup ## Measure the plain case beside other simulators; write the table of docs/bench.md
 	$(RUN) cargo run --profile dist --locked --quiet -p anabranch-bench -- --table docs/bench.md
@@ -133,17 +160,26 @@ format: ## Format all sources
 	$(RUN) ruff format
 	$(RUN) ruff check --fix-only --quiet
 
-# Over the list of files: `cargo fmt` passes over modules that a macro declares.
 format-check: ## Check the formatting of all sources
 	@tools/bootstrap lint
+	@$(MAKE) --no-print-directory lint-format
+
+# Over the list of files: `cargo fmt` passes over modules that a macro declares.
+lint-format:
 	git ls-files -z --cached --others --exclude-standard '*.rs' | xargs -0 $(RUN) rustfmt --check --edition 2024
 	$(RUN) ruff format --check
 
 lint: ## Check everything that is checked without running it
 	@tools/bootstrap lint
+	@$(MAKE) --no-print-directory lint-rust
+	@$(MAKE) --no-print-directory lint-python
+
+lint-rust:
 	$(RUN) cargo clippy --profile release --workspace --all-targets --locked $$(cat .tools/cargo-features) -- -D warnings
 	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
 	$(RUN) python tools/check_one_build.py
+
+lint-python:
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_circles.py
 	$(RUN) python tools/check_locks.py

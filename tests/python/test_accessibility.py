@@ -33,7 +33,8 @@ GRID = {"link.path.rate": ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"], "link.path.del
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     scenario = Scenario.from_text(TEXT)
-    run = scenario.run(samples_ms=10, captures=["path"], packets=True)
+    # Each sample is a row of a table, and each cell is checked.
+    run = scenario.run(samples_ms=100, captures=["path"], packets=True)
     made = {
         "run": run_output.html_report(run, command="anabranch run path.toml"),
         "sweep": sweep_output.html_report(scenario.sweep(GRID, repeat=2)),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -93,28 +90,3 @@ def test_a_flow_too_short_to_measure_is_reported() -> None:
     assert early.flows["main"]["delivered_bytes"] == 0
     assert json.loads(early.summary_json)["flows"]["main"]["goodput_mbit_s"] is None
     assert "–" in repr(early)
-
-
-SNIPPET = """
-from anabranch import Scenario
-
-result = Scenario.from_file("s.toml").run()
-half: float = result.flows["main"]["goodput_mbit_s"] / 2
-whole: float = result["goodput"]
-rtt: float = result.flows["main"]["mean_srtt_ms"]
-live: float = Scenario.from_file("s.toml").run_live().flows["main"]["goodput_mbit_s"]
-"""
-
-
-def test_types_declare_the_optional_figures(tmp_path: Path) -> None:
-    """The last two only: the goodput of a simulated run is always a number."""
-    file = tmp_path / "snippet.py"
-    file.write_text(SNIPPET, encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 - our own
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(file)],
-        capture_output=True, text=True, check=False, env={"MYPYPATH": "python", "MYPY_CACHE_DIR": str(tmp_path)},
-        cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    wrong = [line for line in done.stdout.splitlines() if "error:" in line]
-    assert [line.split(":")[1] for line in wrong] == ["7", "8"], done.stdout
-    assert all("float | None" in line for line in wrong)

@@ -161,6 +161,13 @@ def changed(value: Any, path: tuple[Any, ...], other: Any) -> Any:
 WRONG: tuple[Any, ...] = (None, True, -1, 1.5, "x", [], {}, [[]], {"a": 1}, "\ud800", 10**30)
 
 
+@pytest.fixture(params=[pytest.param(2, id="half"), pytest.param(1, id="all", marks=pytest.mark.long)])
+def stride(request: pytest.FixtureRequest) -> int:
+    """Each place gets every wrong value, or every second one, the first and the second in turn."""
+    stride: int = request.param
+    return stride
+
+
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with two shards and the whole sweep."""
@@ -288,28 +295,28 @@ def test_a_malformed_summary_with_a_valid_checksum_is_refused(
     assert SweepResult.merge([out]).frame.equals(whole)
 
 
-def test_a_sweep_with_any_wrong_value_is_read_or_refused(swept: Path) -> None:
+def test_a_sweep_with_any_wrong_value_is_read_or_refused(swept: Path, stride: int) -> None:
     file = swept / "whole" / "sweep.json"
     before = file.read_bytes()
     content = json.loads(before)
     try:
-        for path in leaves(content):
-            for other in WRONG if path[:1] != ("resolved_scenario",) else WRONG[:3]:
+        for number, path in enumerate(leaves(content)):
+            values = WRONG if path[:1] != ("resolved_scenario",) else WRONG[:3]
+            for other in values[number % stride :: stride]:
                 file.write_text(json.dumps(changed(content, path, other)))
                 is_read_or_refused(lambda: SweepResult.read(swept / "whole"), "sweep.json", "runs.parquet")
     finally:
         file.write_bytes(before)
 
 
-def test_a_summary_with_any_wrong_value_is_read_or_refused(
-    anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_with_any_wrong_value_is_read_or_refused(anabranch: Call, tmp_path: Path, stride: int) -> None:
     (tmp_path / "s.toml").write_text(TEXT)
     done = anabranch("run", tmp_path / "s.toml", "--json")
     content, file = json.loads(done.out), tmp_path / "x.json"
     (tmp_path / "y.json").write_text(done.out)
-    for path in leaves(content):
-        for other in WRONG if path[:1] != ("resolved_scenario",) else WRONG[:2]:
+    for number, path in enumerate(leaves(content)):
+        values = WRONG if path[:1] != ("resolved_scenario",) else WRONG[:2]
+        for other in values[number % stride :: stride]:
             file.write_text(json.dumps(changed(content, path, other)))
             is_read_or_refused(lambda: read_summary(file), "x.json")
     for path in (("flows", "main", "goodput_mbit_s"), ("links", "a", "forward"), ("fairness",), ("seed",)):
@@ -383,25 +390,26 @@ TOPOLOGY: dict[str, Any] = {
     ],
 )
 def test_results_of_other_programs_with_any_wrong_value_are_read_or_refused(
-    tmp_path: Path, name: str, content: dict[str, Any], targets: tuple[str, ...]
+    tmp_path: Path, name: str, content: dict[str, Any], targets: tuple[str, ...], stride: int
 ) -> None:
     from anabranch.convert import Options, convert
 
     file = tmp_path / name
-    for path in leaves(content):
-        for other in WRONG:
+    for number, path in enumerate(leaves(content)):
+        for other in WRONG[number % stride :: stride]:
             file.write_text(json.dumps(changed(content, path, other)))
             for target in targets:
                 is_read_or_refused(partial(convert, file, Options(None, target)), name, "topology")
 
 
-def test_a_summary_is_converted_or_refused(anabranch: Call, tmp_path: Path) -> None:
+def test_a_summary_is_converted_or_refused(anabranch: Call, tmp_path: Path, stride: int) -> None:
     from anabranch.convert import Options, convert
 
     (tmp_path / "s.toml").write_text(TEXT)
     content, file = json.loads(anabranch("run", tmp_path / "s.toml", "--json").out), tmp_path / "summary.json"
-    for path in leaves({"resolved_scenario": {"flow": content["resolved_scenario"]["flow"]}, "duration_s": 1}):
-        for other in WRONG[:8]:
+    places = leaves({"resolved_scenario": {"flow": content["resolved_scenario"]["flow"]}, "duration_s": 1})
+    for number, path in enumerate(places):
+        for other in WRONG[:8][number % stride :: stride]:
             file.write_text(json.dumps(changed(content, path, other)))
             for target in ("qlog", "scenario", "summary"):
                 with contextlib.suppress(UserError, _engine.ScenarioError):

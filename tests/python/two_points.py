@@ -6,6 +6,7 @@ import ipaddress
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from anabranch import Scenario
@@ -271,8 +272,9 @@ def only_from(host: str, *devices: Change) -> Change:
     return change
 
 
+@lru_cache(maxsize=4)
 def taps(text: str, seed: int = 1, client: str = "near", server: str = "far", salt: int = 0) -> Taps:
-    """Run a scenario with taps at two links."""
+    """Run a scenario with taps at two links. Tests may read the result, but not write."""
     run = Scenario.from_text(text, file="points.toml").run(seed=seed, captures=[client, server])
     one, other = (through(packets(run.pcapng(name)), lambda one: real(one, salt)) for name in (client, server))
     return Taps(one, other, run)

@@ -26,6 +26,7 @@ mod link_down;
 mod link_models;
 mod mtu;
 mod ncr;
+mod never_worse;
 mod open_loop;
 mod opening;
 mod processing;

@@ -9,9 +9,13 @@ use anabranch_engine::{Finished, Simulation};
 use anabranch_scenario::{Extensions, Scenario};
 
 fn run(stack: &str, cc: &str, impair: &str, ecn: &str) -> Finished<Length> {
+    run_for(8, stack, cc, impair, ecn)
+}
+
+fn run_for(seconds: u32, stack: &str, cc: &str, impair: &str, ecn: &str) -> Finished<Length> {
     let text = format!(
         r#"
-        duration = "8 s"
+        duration = "{seconds} s"
         [link.path]
         between = ["A", "B"]
         rate = "10 Mbit/s"
@@ -75,7 +79,8 @@ fn needed_considers_all_earlier_transmissions() {
         ("rfc", REORDER),
         ("ns3-2018", ""),
     ] {
-        let finished = run(stack, "reno", reorder, "");
+        // Each octet of each transmission is searched.
+        let finished = run_for(4, stack, "reno", reorder, "");
         let log = finished.network.probe().log().expect("it was asked for");
         let told = log.needed();
         let (rows, told): (Vec<&PacketRow>, Vec<Option<bool>>) = log

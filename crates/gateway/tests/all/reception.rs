@@ -150,7 +150,16 @@ fn admitted_under_load(prefixes: u32, seconds: usize) -> usize {
 /// Sources of few prefixes do not keep others out.
 #[test]
 fn a_flood_with_cookies_is_limited_by_prefix() {
-    for prefixes in [1, 20, 100] {
+    for prefixes in [1, 100] {
+        let admitted = admitted_under_load(prefixes, 1);
+        assert_eq!(admitted, 8, "{prefixes} prefixes");
+    }
+}
+
+#[test]
+#[ignore = "many cases: make test-cases"]
+fn a_flood_with_cookies_is_limited_by_prefix_in_many_cases() {
+    for prefixes in [2, 5, 10, 20, 50] {
         let admitted = admitted_under_load(prefixes, 1);
         assert_eq!(admitted, 8, "{prefixes} prefixes");
     }

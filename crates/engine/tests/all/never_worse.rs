@@ -7,7 +7,7 @@
     reason = "the number of draws is a variable of the environment"
 )]
 
-#[path = "../examples/never_worse/pairs.rs"]
+#[path = "../../examples/never_worse/pairs.rs"]
 mod pairs;
 
 use std::{env, thread};
