@@ -11,7 +11,7 @@ STUDY = "bbr-share"
 
 class TestAsDocumented(Documented):
     claims: ClassVar = ["W1", "W2", "W3", "W4", "W5", "X1"]
-    reproduced: ClassVar = {"W5", "X1"}
+    reproduced: ClassVar = {"W4", "W5", "X1"}
 
 
 def test_shares_are_shares(tables: Tables) -> None:
@@ -27,3 +27,10 @@ def test_cubic_beside_cubic_is_fair(tables: Tables) -> None:
     for row in tables["sixteen"]:
         assert row["only_cubic"] < 2 / 17
     assert max(row["cubic"] for row in tables["sixteen"]) > 4 / 17
+
+
+def test_the_model_is_near_in_buffers_up_to_16_bdp(tables: Tables) -> None:
+    """One BBR flow beside one CUBIC flow."""
+    for row in tables["figure_8a"]:
+        if row["deep"] <= 16:
+            assert abs(row["one"] - row["one_model"]) < 0.2

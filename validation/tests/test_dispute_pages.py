@@ -1,4 +1,4 @@
-"""The pages of the studies of RFC 9438, RFC 9406, RFC 9332, RFC 8511 and BBR's share match the studies' output."""
+"""The pages of the studies of the field's disputes match their output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from comparison.oracle import ROOT
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rfc9438", "rfc9406", "rfc9332", "rfc8511", "bbr-share"])
+@pytest.mark.parametrize("name", ["rfc9438", "rfc9406", "rfc9332", "rfc8511", "bbr-share", "prague-cubic"])
 def test_all_of_a_study_is_up_to_date(name: str) -> None:
     assert pages.stale(every.comparison(name)) == [], "run make compare"
 
