@@ -9,6 +9,7 @@ SEEDS ?= 2
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
 .PHONY: help setup dev loader kernel demo study studio test test-compile test-rust test-cases test-python test-host check test-studies test-kernel test-live test-gateway test-studio test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint lint-format lint-rust lint-python generate generate-check docs fuzz fuzz-brief lock wheel gateway-release clean distclean
+.PHONY: help setup dev loader kernel demo study studio test check test-studies test-kernel test-live test-gateway test-studio test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint generate generate-check docs fuzz fuzz-brief lock wheel gateway-release group-release clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -233,7 +234,10 @@ wheel: setup ## Build wheels into dist/: x86-64 and aarch64, glibc and musl, as 
 	@tools/build_wheel --all
 
 gateway-release: ## Build static binaries of the gateway into dist/: x86-64 and aarch64, with checksums
-	@packaging/build-gateway-release
+	@packaging/build-release anabranch-gateway
+
+group-release: ## Build static binaries of the group controller into dist/, as gateway-release does
+	@packaging/build-release anabranch-group
 
 clean: ## Remove what was built; keep the environment
 	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine python/anabranch/_loader.so

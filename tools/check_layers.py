@@ -116,7 +116,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
     "anabranch-gateway": _GATEWAY,
     "anabranch-gatewayd": _PATH | {"anabranch-document", "anabranch-files", "anabranch-gateway"},
-    "anabranch-groupd": _PATH | {"anabranch-files", "anabranch-path"},
+    "anabranch-groupd": _PATH | {"anabranch-document", "anabranch-files", "anabranch-path"},
     "anabranch": _FACADE,
     "anabranch-results": _FACADE | {"anabranch", "anabranch-columns"},
     "anabranch-py": _FACADE

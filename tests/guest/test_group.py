@@ -24,8 +24,11 @@ from .inside import ROOT
 
 MEMBERS = 3
 NEGOTIATION_S = 4
+OTHER_USER = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 FAST = ("--set", "interval=2600 ms", "--report", "2 s")
 """With these options an idle bond has one member after 4 s."""
+DAEMON, GUARDIAN = "anabranch-group", "bond-guardian"
+"""Names of the processes."""
 _CLONE_NEWNET = 0x40000000
 
 
@@ -56,13 +59,13 @@ def inside(host: str) -> Iterator[None]:
             libc.setns(before.fileno(), _CLONE_NEWNET)
 
 
-def processes() -> list[int]:
-    """Daemons and guardians that run."""
+def processes(*names: str) -> list[int]:
+    """Daemons and guardians that run, or the processes of these names."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
-            if name.startswith("anabranch-grou") and not rest.startswith(" Z"):
+            if name in (names or (DAEMON, GUARDIAN)) and not rest.startswith(" Z"):
                 found.append(int(process.name))
     return found
 
@@ -168,7 +171,8 @@ def ended(daemon: subprocess.Popen[str], how: int) -> str:
 
 def guardian_of(daemon: subprocess.Popen[str]) -> int:
     """The process id of the guardian."""
-    (guardian,) = [process for process in processes() if process != daemon.pid]
+    (guardian,) = processes(GUARDIAN)
+    assert processes(DAEMON) == [daemon.pid]
     return guardian
 
 
@@ -240,6 +244,19 @@ def test_a_killed_daemon_leaves_all_members(pair: Pair, after_s: float) -> None:
     assert pair.leftovers() == []
 
 
+def test_a_kill_of_all_processes_of_its_name_spares_the_guardian(pair: Pair) -> None:
+    """As `pkill -9 anabranch-group` does."""
+    daemon = pair.control()
+    time.sleep(5)
+    assert pair.up() == ["m0"]
+    for process in processes(DAEMON):
+        os.kill(process, signal.SIGKILL)
+    daemon.communicate(timeout=60)
+    time.sleep(6)
+    assert pair.carrying() == ["m0", "m1", "m2"]
+    assert pair.leftovers() == []
+
+
 def test_a_stopped_daemon_leaves_all_members(pair: Pair) -> None:
     daemon = pair.control()
     time.sleep(5)
@@ -283,6 +300,9 @@ def test_release_ends_a_running_daemon(pair: Pair) -> None:
         2,
         "error: bond0 is already controlled: type `anabranch-group release bond0` to end that\n",
     )
+    for command in ("status", "release"):
+        status, _, error = pair.call(command, "bond0", "--state", str(pair.state), prefix=OTHER_USER)
+        assert (status, f"type `sudo anabranch-group {command} bond0`" in error) == (2, True), error
     assert pair.call("release", "bond0", "--state", str(pair.state))[0] == 0
     daemon.communicate(timeout=10)
     assert daemon.returncode == 0
@@ -415,14 +435,13 @@ def test_bad_input_is_refused_with_the_command_to_type(pair: Pair) -> None:
     """One line, exit status 2, nothing changed."""
     run("ip", "-n", "left", "link", "add", "bond1", "type", "bond", "mode", "active-backup")
     run("ip", "-n", "left", "link", "add", "bond2", "type", "bond", "mode", "802.3ad")
-    dropped = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
     for arguments, prefix, words in (
-        (("bond7",), (), "there is no interface bond7; bonds: bond0, bond1, bond2"),
+        (("bond7",), (), "there is no interface bond7; bonds: bond0, bond1, bond2; did you mean bond0?"),
         (("m0",), (), "m0 is not a bond; bonds: bond0, bond1, bond2"),
         (("bond1",), (), "type bond mode 802.3ad"),
-        (("bond0", "--method", "peak"), (), "methods: dynamic-lacp"),
-        (("bond0", "--set", "bins=1 ms"), (), "`bin`"),
-        (("bond0",), dropped, "type `sudo anabranch-group control bond0"),
+        (("bond0", "--method", "always"), (), "did you mean always-on?"),
+        (("bond0", "--set", "bins=1 ms"), (), "did you mean `bin`?"),
+        (("bond0",), OTHER_USER, "type `sudo anabranch-group control bond0"),
     ):
         status, _, error = pair.call("control", *arguments, "--state", str(pair.state), prefix=prefix)
         assert (status, error.count("\n")) == (2, 1), error

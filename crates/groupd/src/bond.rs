@@ -3,6 +3,7 @@
 use std::{fs, io, path::Path};
 
 use anabranch_core::{system::words, units::Rate};
+use anabranch_document::nearest;
 use anabranch_path::group::lacp::pdu::State;
 
 use crate::{
@@ -62,7 +63,7 @@ pub fn find(netlink: &mut Netlink, name: &str) -> Result<Bond, String> {
         options, partner, ..
     }) = link.bond
     else {
-        let has = bonds(&links);
+        let has = bonds(name, &links);
         return Err(format!("{name} is not a bond{has}"));
     };
     if options.mode != LACP {
@@ -157,10 +158,11 @@ fn unknown(name: &str, links: &[Link]) -> String {
             "there is no interface {name}, and the kernel has no bonding driver: type `modprobe bonding`"
         );
     }
-    format!("there is no interface {name}{}", bonds(links))
+    format!("there is no interface {name}{}", bonds(name, links))
 }
 
-fn bonds(links: &[Link]) -> String {
+/// The bonds that are there, and the one nearest to a wrong name.
+fn bonds(wrong: &str, links: &[Link]) -> String {
     let names: Vec<&str> = links
         .iter()
         .filter(|link| link.bond.is_some())
@@ -170,7 +172,9 @@ fn bonds(links: &[Link]) -> String {
         "; there are no bonds: type `ip link add bond0 type bond mode 802.3ad miimon 100`"
             .to_owned()
     } else {
-        format!("; bonds: {}", names.join(", "))
+        let near = nearest(wrong, &names)
+            .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        format!("; bonds: {}{near}", names.join(", "))
     }
 }
 

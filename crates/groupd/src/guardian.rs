@@ -2,10 +2,12 @@
 //!
 //! The daemon writes an octet to the guardian's standard input at intervals. If the pipe closes, as
 //! it does after SIGKILL, or no octet arrives for [`SILENCE`], the guardian brings the members back.
-//! It ignores the signals that end a daemon, and is the leader of a separate session.
+//! It ignores the signals that end a daemon, and is the leader of a separate session. Its name is
+//! another, so that a signal to all processes of the daemon's name does not reach it.
 
 use std::{
     env,
+    ffi::CStr,
     fs::File,
     io::{self, Write},
     path::Path,
@@ -29,6 +31,8 @@ const SILENCE: Timespec = Timespec {
 };
 /// Time of the negotiation, in which members that do not send deliver received frames.
 const NEGOTIATION: Duration = Duration::from_secs(4);
+/// The process's name, as `ps` and `pkill` have it.
+const NAME: &CStr = c"bond-guardian";
 /// The octet of an orderly end.
 const END: u8 = b'e';
 
@@ -79,6 +83,8 @@ impl Guardian {
 /// The members could not be brought back.
 pub fn guard(bond: &str, nonce: &str, directory: &Path) -> Result<(), String> {
     let lock = Lock::inherited(directory, bond).map_err(|error| words(&error))?;
+    // Without the name, it is a process like others.
+    let _ = rustix::thread::set_name(NAME);
     // Without a separate session, signals of the terminal and to the process group would arrive.
     let _ = rustix::process::setsid();
     let ignored = Arc::new(AtomicBool::new(false));

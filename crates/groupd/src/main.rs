@@ -128,7 +128,7 @@ fn run(command: Command) -> Result<String, Failure> {
             prometheus,
             state,
         } => {
-            let report = status::ask(&state, &bond, Request::Status).map_err(Failure::System)?;
+            let report = status::ask(&state, &bond, Request::Status)?;
             let Some(report) = report else {
                 return Err(Failure::Input(not_controlled(&bond)));
             };
@@ -166,7 +166,7 @@ const END: Duration = Duration::from_secs(15);
 
 fn release(directory: &Path, bond: &str) -> Result<String, Failure> {
     let read = || State::read(directory, bond).map_err(Failure::System);
-    let asked = status::ask(directory, bond, Request::Release).map_err(Failure::System)?;
+    let asked = status::ask(directory, bond, Request::Release)?;
     if asked.is_some() {
         let start = Instant::now();
         while read()?.is_some() {

@@ -1,15 +1,18 @@
 //! The arguments of `control`: the method, and its parameters as in scenario files.
 
+mod pairs;
+
 use std::{path::PathBuf, time::Duration};
 
 use anabranch_core::units;
+use anabranch_document::nearest;
 use anabranch_path::group::{
     control::{Config, ControlParams, peak_percentile},
     energy::PowerModel,
 };
 use clap::Args;
-use serde_json::{Map, Value};
 
+use self::pairs::Pairs;
 use crate::{core::members::Limits, daemon::Options, state};
 
 /// The study's controller, with an interval that suits the driver's negotiation.
@@ -41,22 +44,37 @@ pub struct Control {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Rate of one member, if it is not the speed that the driver reports: "100 Mbit/s"
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
     /// Fewest members that stay on
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count, allow_hyphen_values = true)]
     pub least: usize,
     /// Time from setting a member up to its first frame; LACP waits for 2 s of it
-    #[arg(long, value_name = "TIME", default_value = "2500 ms")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "2500 ms",
+        allow_hyphen_values = true
+    )]
     pub lead: String,
     /// Time without a frame after which a member is drained
-    #[arg(long, value_name = "TIME", default_value = "20 ms")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "20 ms",
+        allow_hyphen_values = true
+    )]
     pub guard: String,
     /// Power of a port in a state: --power "sleeping=50 mW"; active, idle, sleeping, waking; may be repeated
     #[arg(long, value_name = "STATE=POWER")]
     pub power: Vec<String>,
     /// Interval of the log lines with energy
-    #[arg(long, value_name = "TIME", default_value = "15 min")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "15 min",
+        allow_hyphen_values = true
+    )]
     pub report: String,
     /// The directory of the daemon's state
     #[arg(long, value_name = "DIR", default_value = state::DIRECTORY)]
@@ -78,9 +96,6 @@ impl Control {
                  the next decision; --set \"interval=5 s\"",
                 self.method
             ));
-        }
-        if self.least == 0 {
-            return Err("--least is 0; expected 1 or more".to_owned());
         }
         let rate = self.rate.as_deref().map(|text| {
             let rate = text.parse::<units::Rate>();
@@ -112,19 +127,19 @@ impl Control {
                 }
                 name => format!("there is no method {name}"),
             };
-            return Err(format!("{why}; methods: {}", METHODS.join(", ")));
+            let near = nearest(&self.method, &METHODS)
+                .map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            return Err(format!("{why}; methods: {}{near}", METHODS.join(", ")));
         }
-        let mut parameters = pairs("--set", &self.set)?;
+        let mut parameters = Pairs::new("--set", &self.set)?;
         let name = if self.method == STUDY {
-            let interval = || Value::from(STUDY_INTERVAL);
-            parameters.entry("interval").or_insert_with(interval);
+            parameters.or_insert("interval", STUDY_INTERVAL);
             peak_percentile::META.name
         } else {
             &self.method
         };
-        let tagged = Value::from_iter([(name, Value::Object(parameters))]);
-        let config: Config = serde_json::from_value(tagged)
-            .map_err(|error| format!("--set of {}: {error}", self.method))?;
+        parameters.or_insert("kind", name);
+        let config: Config = parameters.read()?;
         config.check().map_err(|wrong| {
             format!(
                 "--set of {}: {}; expected {}",
@@ -135,22 +150,14 @@ impl Control {
     }
 }
 
-/// Pairs of a key and a value, as in TOML: a number, `true`, `false` or a text.
-fn pairs(option: &str, texts: &[String]) -> Result<Map<String, Value>, String> {
-    let pair = |text: &String| {
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| format!("{option} {text}: expected KEY=VALUE"))?;
-        let value = value.trim().trim_matches('"');
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
-        Ok((key.trim().to_owned(), value))
-    };
-    texts.iter().map(pair).collect()
+fn power(texts: &[String]) -> Result<PowerModel, String> {
+    Pairs::new("--power", texts)?.read()
 }
 
-fn power(texts: &[String]) -> Result<PowerModel, String> {
-    let states = Value::Object(pairs("--power", texts)?);
-    serde_json::from_value(states).map_err(|error| format!("--power: {error}"))
+/// A number of members.
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "expected a number of members, 1 or more".to_owned())
 }
 
 fn time(option: &str, text: &str) -> Result<Duration, String> {
@@ -216,33 +223,54 @@ mod tests {
 
     #[test]
     fn wrong_arguments_name_the_valid_ones() {
-        let unknown = options(&["--method", "peak"]).unwrap_err();
+        let unknown = options(&["--method", "peak-percentil"]).unwrap_err();
         assert!(unknown.contains("methods: dynamic-lacp"), "{unknown}");
+        assert!(
+            unknown.ends_with("did you mean peak-percentile?"),
+            "{unknown}"
+        );
         assert!(
             options(&["--method", "oracle"])
                 .unwrap_err()
                 .contains("future")
         );
-        let key = options(&["--set", "bins=1 ms"]).unwrap_err();
-        assert!(key.contains("`bin`"), "{key}");
+        for (option, text, expected) in [
+            (
+                "--set",
+                "bins=1 ms",
+                "--set bins=1 ms: unknown key `bins`; expected one of `bin`, `section`, `interval`, `percentile`; did you mean `bin`?",
+            ),
+            (
+                "--set",
+                "percentile=ninety",
+                "--set percentile=ninety: this is the text \"ninety\"; expected a number",
+            ),
+            (
+                "--set",
+                "percentile",
+                "--set percentile: expected KEY=VALUE",
+            ),
+            ("--set", "=5", "--set =5: expected KEY=VALUE"),
+            (
+                "--power",
+                "asleep=1 W",
+                "--power asleep=1 W: unknown key `asleep`; expected one of `active`, `idle`, `sleeping`, `waking`",
+            ),
+        ] {
+            assert_eq!(options(&[option, text]).unwrap_err(), expected);
+        }
+        let twice = options(&["--set", "interval=5 s", "--set", "interval=6 s"]).unwrap_err();
+        assert!(twice.contains("given twice"), "{twice}");
         let value = options(&["--set", "percentile=101"]).unwrap_err();
         assert!(value.contains("101"), "{value}");
-        assert!(
-            options(&["--set", "percentile"])
-                .unwrap_err()
-                .contains("KEY=VALUE")
-        );
-        assert!(
-            options(&["--power", "asleep=1 W"])
-                .unwrap_err()
-                .contains("sleeping")
-        );
+        let negative = options(&["--lead", "-5 ms"]).unwrap_err();
+        assert!(negative.starts_with("--lead: "), "{negative}");
         assert!(options(&["--rate", "fast"]).unwrap_err().contains("rate"));
-        assert!(
-            options(&["--least", "0"])
-                .unwrap_err()
-                .contains("1 or more")
-        );
+        for wrong in ["0", "-1", "two"] {
+            let line = Line::try_parse_from(["test", "bond0", "--least", wrong]);
+            let error = line.map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("1 or more"), "{error}");
+        }
     }
 
     #[test]

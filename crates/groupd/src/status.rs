@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     core::{energy::Seconds, members::Counts},
+    failure::Failure,
     state,
 };
 
@@ -38,6 +39,13 @@ impl Request {
         match self {
             Self::Status => b's',
             Self::Release => b'r',
+        }
+    }
+
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Release => "release",
         }
     }
 }
@@ -274,9 +282,10 @@ pub fn answer(report: &Report, mut stream: UnixStream) -> Request {
 ///
 /// # Errors
 /// The daemon does not answer, or the system refuses.
-pub fn ask(directory: &Path, bond: &str, request: Request) -> Result<Option<Report>, String> {
+pub fn ask(directory: &Path, bond: &str, request: Request) -> Result<Option<Report>, Failure> {
     let path = state::socket(directory, bond);
-    let failed = |error: std::io::Error| format!("{}: {}", path.display(), words(&error));
+    let failed =
+        |error: std::io::Error| Failure::System(format!("{}: {}", path.display(), words(&error)));
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
         Err(error)
@@ -286,6 +295,20 @@ pub fn ask(directory: &Path, bond: &str, request: Request) -> Result<Option<Repo
             ) =>
         {
             return Ok(None);
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(Failure::Input(format!(
+                "{} may be used by root only: type `sudo anabranch-group {} {bond}`",
+                path.display(),
+                request.command()
+            )));
+        }
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return Err(Failure::Input(format!(
+                "--state {}: this is not a directory; expected that of `control`, by default {}",
+                directory.display(),
+                state::DIRECTORY
+            )));
         }
         Err(error) => return Err(failed(error)),
     };
@@ -297,7 +320,7 @@ pub fn ask(directory: &Path, bond: &str, request: Request) -> Result<Option<Repo
     let report = serde_json::from_str(&text);
     report
         .map(Some)
-        .map_err(|error| format!("{}: {error}", path.display()))
+        .map_err(|error| Failure::System(format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]

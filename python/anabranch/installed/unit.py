@@ -35,6 +35,15 @@ ExecStart={command}
 # A route or a cgroup may appear later.
 Restart=on-failure
 RestartSec=10
+# Programs in the kernel, routes and cgroups; the command may be in the folder of another user.
+CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_SYS_ADMIN CAP_DAC_READ_SEARCH
+LockPersonality=yes
+NoNewPrivileges=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
 
 [Install]
 WantedBy=multi-user.target

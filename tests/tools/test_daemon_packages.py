@@ -1,4 +1,4 @@
-"""Packages of the gateway: the installer, files of packages, and OpenWrt's scripts with stand-ins for its functions."""
+"""Packages of the gateway and the group controller: the installer, files of packages, and OpenWrt's scripts with stand-ins for its functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ else:
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
-OPENWRT = PACKAGING / "openwrt/files"
+PACKAGES = sorted(path.stem for path in PACKAGING.glob("*.package"))
+OPENWRT = PACKAGING / "openwrt/anabranch-gateway"
 MACHINE = {"x86_64": 62, "aarch64": 183}
 
 
@@ -32,19 +33,20 @@ def program(machine: str = "x86_64") -> bytes:
     return header + b"no program\n"
 
 
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    """A folder as of a release: the archive of this machine, and its sum."""
+@pytest.fixture(params=PACKAGES)
+def release(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder as of a release, named as the package in it: the archive of this machine, and its sum."""
     machine = platform.machine()
     if machine not in MACHINE:
         pytest.skip(f"no binary for {machine}")
-    folder = tmp_path / "release"
+    name = str(request.param)
+    folder = tmp_path / name
     folder.mkdir()
-    base = f"anabranch-gateway-1.2.3-{machine}-linux"
+    base = f"{name}-1.2.3-{machine}-linux"
     archive = folder / f"{base}.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
-        for name, content in (("anabranch-gateway", program()), ("anabranch-gateway.8", b".TH\n")):
-            about = tarfile.TarInfo(f"{base}/{name}")
+        for file, content in ((name, program()), (f"{name}.8", b".TH\n")):
+            about = tarfile.TarInfo(f"{base}/{file}")
             about.size = len(content)
             tar.addfile(about, io.BytesIO(content))
     total = hashlib.sha256(archive.read_bytes()).hexdigest()
@@ -55,7 +57,8 @@ def release(tmp_path: Path) -> Path:
 def install(release: Path, prefix: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Run the installer as a pipe from curl does."""
     script = (PACKAGING / "install-gateway.sh").read_text("utf-8")
-    arguments = ["--url", f"file://{release}", "--prefix", str(prefix), *more]
+    named = [] if release.name == "anabranch-gateway" else ["--package", release.name]
+    arguments = [*named, "--url", f"file://{release}", "--prefix", str(prefix), *more]
     return subprocess.run(
         ["/bin/sh", "-s", "--", *arguments], input=script, capture_output=True, text=True, check=False, timeout=60
     )
@@ -69,14 +72,14 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
 def test_the_installer_verifies_and_replaces_the_binary(release: Path, tmp_path: Path, more: list[str]) -> None:
     prefix = tmp_path / "usr"
     (prefix / "bin").mkdir(parents=True)
-    installed = prefix / "bin/anabranch-gateway"
+    installed = prefix / "bin" / release.name
     installed.write_text("years", "utf-8")
     done = install(release, prefix, *more)
     assert done.returncode == 0, done.stderr
     assert "sum verified" in done.stdout
     assert installed.read_bytes() == program()
     assert os.access(installed, os.X_OK)
-    assert [path.name for path in installed.parent.iterdir()] == ["anabranch-gateway"]
+    assert [path.name for path in installed.parent.iterdir()] == [release.name]
 
 
 @needs_curl
@@ -94,7 +97,9 @@ def test_the_installer_changes_nothing_where_a_sum_differs(release: Path, tmp_pa
     done = install(release, prefix, "--version", "9.9.9")
     assert (done.returncode, "no archive" in done.stderr) == (1, True), done.stderr
     done = install(release, prefix, "--prefx", "x")
-    assert (done.returncode, "expected --version" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "expected --package, --version" in done.stderr) == (1, True), done.stderr
+    done = install(release, prefix, "--package", "anabranch-groups")
+    assert (done.returncode, "expected anabranch-gateway or anabranch-group" in done.stderr) == (1, True), done.stderr
     assert not prefix.exists()
 
 
@@ -109,48 +114,99 @@ def test_a_cut_script_installs_nothing(release: Path, tmp_path: Path) -> None:
 
 
 def build(program_name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a builder of packages."""
+    """Run a builder of packages, which writes into the folder of its binary, the second argument."""
+    environment = os.environ | {"DIST": str(Path(arguments[1]).parent)}
     return subprocess.run(
-        [PACKAGING / program_name, *arguments], capture_output=True, text=True, check=False, timeout=120
-    )
+        [PACKAGING / program_name, *arguments], capture_output=True, text=True, check=False, timeout=120,
+        env=environment,
+    )  # fmt: skip
 
 
+@pytest.mark.parametrize("name", PACKAGES)
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_an_openwrt_package_has_its_files(tmp_path: Path, machine: str) -> None:
+def test_an_openwrt_package_has_its_files(tmp_path: Path, machine: str, name: str) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(program(machine))
-    done = build("build-gateway-ipk", str(binary), f"test_{machine}")
+    done = build("build-package-ipk", name, str(binary), f"test_{machine}")
     assert done.returncode == 0, done.stderr
-    package = ROOT / done.stdout.strip()
-    try:
-        with tarfile.open(package) as outer:
-            assert outer.getnames() == ["./debian-binary", "./data.tar.gz", "./control.tar.gz"]
-            data = outer.extractfile("./data.tar.gz")
-            control = outer.extractfile("./control.tar.gz")
-            assert data is not None
-            assert control is not None
-            with tarfile.open(fileobj=data) as inner:
-                modes = {about.name: about.mode for about in inner if about.isfile()}
-                assert all(about.uid == about.gid == 0 for about in inner)
-            with tarfile.open(fileobj=control) as inner:
-                about = inner.extractfile("./control")
-                assert about is not None
-                assert f"Architecture: test_{machine}\n" in about.read().decode()
-    finally:
-        package.unlink()
-    assert modes["./usr/bin/anabranch-gateway"] == 0o755
-    assert modes["./etc/init.d/anabranch-gateway"] == 0o755
-    assert "./etc/config/anabranch-gateway" in modes
+    with tarfile.open(done.stdout.strip()) as outer:
+        assert outer.getnames() == ["./debian-binary", "./data.tar.gz", "./control.tar.gz"]
+        data = outer.extractfile("./data.tar.gz")
+        control = outer.extractfile("./control.tar.gz")
+        assert data is not None
+        assert control is not None
+        with tarfile.open(fileobj=data) as inner:
+            modes = {about.name: about.mode for about in inner if about.isfile()}
+            assert all(about.uid == about.gid == 0 for about in inner)
+        with tarfile.open(fileobj=control) as inner:
+            about = inner.extractfile("./control")
+            assert about is not None
+            assert f"Architecture: test_{machine}\n" in about.read().decode()
+    assert modes[f"./usr/bin/{name}"] == 0o755
+    assert modes[f"./etc/init.d/{name}"] == 0o755
+    assert f"./etc/config/{name}" in modes
 
 
 def test_a_dynamic_binary_is_no_openwrt_package(tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(program() + b"/lib64/ld-linux-x86-64.so.2\0")
-    done = build("build-gateway-ipk", str(binary))
+    done = build("build-package-ipk", "anabranch-group", str(binary))
     assert (done.returncode, "expected a static one" in done.stderr) == (2, True)
     binary.write_bytes(b"#!/bin/sh\n" * 9)
-    done = build("build-gateway-ipk", str(binary))
+    done = build("build-package-ipk", "anabranch-group", str(binary))
     assert (done.returncode, "no program for" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("builder", ["build-package-deb", "build-package-rpm", "build-package-ipk", "build-release"])
+def test_an_unknown_package_is_refused(tmp_path: Path, builder: str) -> None:
+    done = build(builder, "anabranch-groups", str(tmp_path))
+    assert (done.returncode, f"expected one of: {' '.join(PACKAGES)}" in done.stderr) == (2, True), done.stderr
+
+
+def script(root: Path, name: str) -> str:
+    """A script of an unpacked Debian package; the shell finds no fault in it."""
+    path = root / "DEBIAN" / name
+    checked = subprocess.run(["/bin/sh", "-n", str(path)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    return path.read_text("utf-8")
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not there")
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_debian_package_has_its_files_and_scripts(tmp_path: Path, name: str) -> None:
+    """Detects a unit that is not in the package, or that its scripts do not end."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(program("aarch64"))
+    done = build("build-package-deb", name, str(binary))
+    assert done.returncode == 0, done.stderr
+    (package,) = tmp_path.glob(f"{name}_*_arm64.deb")
+    root = tmp_path / "root"
+    subprocess.run(["dpkg-deb", "-R", str(package), str(root)], check=True, capture_output=True)
+    units = {path.name for path in (root / "usr/lib/systemd/system").iterdir()}
+    assert units == {path.name for path in PACKAGING.glob(f"{name}[-@.]*service")}
+    assert (root / "usr/bin" / name).stat().st_mode & 0o777 == 0o755
+    assert (root / f"usr/share/man/man8/{name}.8.gz").is_file()
+    control = (root / "DEBIAN/control").read_text("utf-8")
+    assert control.startswith(f"Package: {name}\n")
+    assert "\n\n" not in control
+    started, stopped = script(root, "postinst"), script(root, "prerm")
+    assert all(unit in stopped for unit in units)
+    assert ("adduser" in started) == ("adduser" in control) == (name == "anabranch-gateway")
+    assert f"/var/lib/{name}" in script(root, "postrm")
+
+
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild is not there")
+def test_an_rpm_package_has_its_files(tmp_path: Path) -> None:
+    binary = tmp_path / "binary"
+    binary.write_bytes(program("aarch64"))
+    done = build("build-package-rpm", "anabranch-group", str(binary))
+    assert done.returncode == 0, done.stderr
+    package = done.stdout.strip()
+    listed = subprocess.run(["rpm", "-qlp", package], check=True, capture_output=True, text=True).stdout
+    files = set(listed.split())
+    for file in ("/usr/bin/anabranch-group", "/usr/lib/systemd/system/anabranch-group@.service",
+                 "/usr/share/man/man8/anabranch-group.8.gz", "/etc/anabranch-group"):  # fmt: skip
+        assert file in files
 
 
 # The functions of OpenWrt's /lib/functions.sh that the scripts call. Each option is a file, with a line for each item.
@@ -171,15 +227,16 @@ procd_open_instance() { :; }
 procd_close_instance() { :; }
 procd_add_reload_trigger() { :; }
 procd_set_param() { echo "$*" >>"$STUB/procd"; }
+procd_append_param() { echo "$*" >>"$STUB/procd"; }
 """
 
 SHELLS = [shell for shell in (["busybox", "ash"], ["dash"]) if shutil.which(shell[0])]
 
 
-def uci(stub: Path, sections: dict[str, dict[str, str]]) -> None:
+def uci(stub: Path, sections: dict[str, dict[str, str]], package: str = "anabranch-gateway") -> None:
     """Write sections of the package's configuration; `.type` is a section's type."""
     for name, options in sections.items():
-        place = stub / "anabranch-gateway" / name
+        place = stub / package / name
         place.mkdir(parents=True)
         for option, value in options.items():
             (place / option).write_text(value + "\n", "utf-8")
@@ -236,3 +293,36 @@ def test_the_init_script_starts_a_checked_configuration(
     started = procd.read_text("utf-8") if procd.exists() else ""
     assert (f"command {checked} up /etc/gw.toml\n" in started) == (enabled == "1" and is_good)
     assert (done.returncode == 0) == is_good, done.stderr
+
+
+@pytest.mark.skipif(not SHELLS, reason="neither busybox nor dash is there")
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_init_script_controls_each_enabled_bond(tmp_path: Path, shell: list[str]) -> None:
+    """Detects an option that is not passed on, a disabled bond that starts, and a bond that a stop does not release."""
+    uci(
+        tmp_path,
+        {
+            "bond0": {".type": "bond", "enabled": "1", "least": "2", "set": "interval=6 s\npercentile=95"},
+            "wan": {".type": "bond", "enabled": "1", "bond": "bond7", "method": "peak-forecast"},
+            "off": {".type": "bond", "enabled": "0"},
+        },
+        "anabranch-group",
+    )
+    program_file = tmp_path / "program"
+    program_file.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/called\nexit 2\n', "utf-8")
+    program_file.chmod(0o755)
+    text = (PACKAGING / "openwrt/anabranch-group/etc/init.d/anabranch-group").read_text("utf-8")
+    text = text.replace("PROGRAM=/usr/bin/anabranch-group", f"PROGRAM={program_file}")
+    whole = f"STUB={tmp_path}\n{FUNCTIONS}\n{text}\nstart_service\nservice_stopped\n"
+    done = subprocess.run([*shell, "-c", whole], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line for line in (tmp_path / "procd").read_text("utf-8").splitlines() if line.startswith("command ")]
+    assert lines == [
+        f"command {program_file} control bond0",
+        "command --least 2",
+        "command --set interval=6 s",
+        "command --set percentile=95",
+        f"command {program_file} control bond7",
+        "command --method peak-forecast",
+    ]
+    assert (tmp_path / "called").read_text("utf-8").split() == "release bond0 release off release bond7".split()
