@@ -244,7 +244,10 @@ fn the_laws_hold_in_overload_and_outcomes_are_equal() {
         }
         assert!(runs[0] == runs[1], "{name}: passing differs from joining");
         let again = run(&config, Calls::of(&config, Some(RATE)), &script);
-        assert!(again.as_ref() == Ok(&runs[0]), "{name}: the outcomes differ");
+        assert!(
+            again.as_ref() == Ok(&runs[0]),
+            "{name}: the outcomes differ"
+        );
     }
 }
 
