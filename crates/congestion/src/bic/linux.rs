@@ -8,7 +8,8 @@
 //! - Without a maximum the window grows by at least a twentieth per round trip.
 //! - These steps assume an acknowledgment for each segment. The module divides its counts by the
 //!   mean number of segments per acknowledgment, but it counts segments, so growth is twice as
-//!   fast. The mean starts at two and hardly falls in integer arithmetic.
+//!   fast. The mean starts at two and hardly falls in integer arithmetic. Up to `low_window` nothing
+//!   is divided: from 3 to 14 segments the window grows by one per round trip.
 //! - Windows are whole segments. A timeout discards the maximum.
 
 use super::{SegmentCount, Window};
@@ -61,12 +62,14 @@ impl Linux {
         (max_win, s_max, low_window): (f64, f64, f64),
     ) {
         let cwnd = window.cwnd;
+        if cwnd <= low_window {
+            self.count.grow(window, acked, cwnd);
+            return;
+        }
         let known = max_win.is_finite();
         let last_max = if known { max_win } else { 0.0 };
         let flat = (cwnd * self.flat_round_trips).floor();
-        let cnt = if cwnd <= low_window {
-            cwnd
-        } else if cwnd < last_max {
+        let cnt = if cwnd < last_max {
             let step = ((last_max - cwnd) / SEARCH_PARTS).floor();
             if step > s_max {
                 (cwnd / s_max).floor()

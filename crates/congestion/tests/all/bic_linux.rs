@@ -83,6 +83,22 @@ fn a_round_trip_adds_half_of_the_distance() {
     }
 }
 
+/// Linux 6.12, 60 ms: the window grows from 3 segments at 1.29 s to 14 at 2.15 s.
+#[test]
+fn up_to_low_window_a_round_trip_adds_one_segment() {
+    for each in [1, 2] {
+        let mut path = lost_at(12);
+        assert_near(path.cwnd(), 6.0, 0.0);
+        let mut acked = 0;
+        while path.cwnd() < 14.0 {
+            path.ack_as(|ack| ack.acked = segments(each));
+            acked += each;
+        }
+        let one_a_round_trip: u64 = (6..14).sum();
+        assert!(acked.abs_diff(one_a_round_trip) <= 2, "{acked}");
+    }
+}
+
 /// Within four segments of the maximum a segment takes five round trips by the parameters, and half
 /// of that in effect.
 #[test]
