@@ -6,6 +6,7 @@
 //!
 //! # Differs from RFC 9937
 //! - The send quota is rounded up to whole segments, because the sender sends no others.
+//! - RecoverFS is cwnd if reductions are computed from cwnd, as in Linux.
 //!
 //! # Not implemented
 //! - Nothing of RFC 9937 §6.
@@ -38,7 +39,8 @@ pub struct Progress {
 
 impl Prr {
     /// Begins a recovery. `recover_fs` is the data in flight plus the data delivered by the
-    /// acknowledgment that begins it. `cwnd` applies until [`Self::on_ack`].
+    /// acknowledgment that begins it, or cwnd before the reduction. `cwnd` applies until
+    /// [`Self::on_ack`].
     #[must_use]
     pub fn new(recover_fs: u64, ssthresh: u64, cwnd: u64, smss: u32) -> Self {
         Self {
