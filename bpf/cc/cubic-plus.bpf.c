@@ -189,7 +189,10 @@ u32 BPF_PROG(cubic_ssthresh, struct sock *sk)
 	cubic->prior = cwnd;
 	/* §4.6. */
 	reduced = cc_reduce(&cubic->window, cwnd / 10 * 7);
-	/* The kernel sends ssthresh / cwnd segments per delivered one during the recovery: never more than one. */
+	/*
+	 * The kernel sends ssthresh / cwnd segments per delivered one during the recovery: never more than one. So the
+	 * least ssthresh of two segments (RFC 5681, equation 4) is one after a restart, whose window is one segment.
+	 */
 	return reduced > tp->snd_cwnd ? tp->snd_cwnd : reduced;
 }
 
