@@ -85,6 +85,11 @@ impl Account {
         Self { gid, ..self }
     }
 
+    /// The number of its group.
+    pub const fn group(self) -> u32 {
+        self.gid.as_raw()
+    }
+
     /// Makes the user the owner of a file.
     ///
     /// # Errors

@@ -78,9 +78,10 @@ pub fn serve(options: &Options<'_>) -> Result<(), Failure> {
     let account = options.account.copied().or_else(Account::nobody_if_root);
     let account = account.map(|account| account.in_group_of(&options.socket));
     let remark = confine_page(account.as_ref()).map_err(Failure::System)?;
+    let about = fs::symlink_metadata(&options.socket);
+    let was_open = !is_denied(&about);
     let own = rustix::process::geteuid().as_raw();
-    let owner = fs::symlink_metadata(&options.socket);
-    let is_owner = owner.is_ok_and(|about| about.uid() == own);
+    let is_owner = about.is_ok_and(|about| about.uid() == own);
     let of_user = is_owner.then(|| {
         "the page has the gateway's user, so that an intruder in it could end the gateway; expected root, which changes to another user, or a user in the gateway's group".to_owned()
     });
@@ -93,11 +94,15 @@ pub fn serve(options: &Options<'_>) -> Result<(), Failure> {
         source: Source {
             socket: options.socket.clone(),
             token,
+            group: account.map(Account::group).filter(|_| was_open),
         },
     };
     let failed = |error: io::Error| Failure::System(format!("{listen}: {}", words(&error)));
     loop {
         server.turn().map_err(failed)?;
+        if let Some(why) = server.source.has_another_group() {
+            return Err(Failure::System(why));
+        }
     }
 }
 
@@ -256,9 +261,24 @@ enum Received {
 struct Source {
     socket: PathBuf,
     token: Option<Token>,
+    /// The group of this process, if it has changed to that of the socket and had access.
+    group: Option<u32>,
 }
 
 impl Source {
+    /// Whether the daemon was started again with a user of another group, to whose socket this
+    /// process, which can no longer change its group, has no access. Returns the reason for its end,
+    /// after which a supervisor starts it again in the new group.
+    fn has_another_group(&self) -> Option<String> {
+        let own = self.group?;
+        let about = fs::symlink_metadata(&self.socket);
+        let is_another = is_denied(&about) || about.is_ok_and(|about| about.gid() != own);
+        is_another.then(|| {
+            let at = self.socket.display();
+            format!("{at}: it has another group than at the start of the page; the page takes the new one when it is started again")
+        })
+    }
+
     fn answer(&self, request: &Request) -> Vec<u8> {
         self.choose(request).octets(request.is_head)
     }
@@ -297,6 +317,11 @@ impl Source {
             Err(why) => Answer::json(503, &json!({ "error": why }).to_string()),
         }
     }
+}
+
+/// Whether this process may not reach a file.
+fn is_denied(about: &io::Result<fs::Metadata>) -> bool {
+    matches!(about, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn query(request: &Request) -> Result<Query, String> {

@@ -9,11 +9,15 @@
 //! # Not implemented
 //! - ECN marks of the path.
 
+mod delays;
 mod limit;
+mod round;
 
 use anabranch_core::units::Duration;
 
 use crate::time::Instant;
+use delays::{Delays, TARGET_S};
+use round::{CLEAR, Round};
 
 /// Initial rate in octets per second. `LEAST` and `MOST` bound the rate.
 const INITIAL: f64 = 1e6;
@@ -24,11 +28,6 @@ const START_PACE: f64 = 1.5;
 const UNKNOWN_S: f64 = 0.2;
 const LEAST: f64 = 8e3;
 const MOST: f64 = 2e9;
-/// The target queue in a path without jitter.
-const TARGET_S: f64 = 0.008;
-/// Multiple of the jitter that is added to the target: with jitter the least delay of a round
-/// exceeds the least of many rounds by about this much.
-const JITTER: f64 = 3.0;
 /// The gain deviates from 1 by this part of the queue's distance from the target, in rounds, and
 /// stays within these bounds.
 const GAIN: f64 = 0.5;
@@ -59,9 +58,6 @@ const MANY_OCTETS: usize = 30_000;
 const FULL_OCTETS: usize = 100_000;
 /// The shortest round, in multiples of the jitter.
 const ROUND_JITTER: f64 = 8.0;
-/// Delivery is measured by the receiver's clock if a round is longer than this multiple of the
-/// jitter.
-const CLEAR: f64 = 16.0;
 /// A round is congested if its loss exceeds this multiple of the usual loss plus `UNUSUAL_SHARE`,
 /// with at least `LOSSES_LEAST` losses.
 const UNUSUAL: f64 = 2.0;
@@ -73,10 +69,6 @@ const LOSSES_LEAST: u32 = 4;
 const BACK: f64 = 0.9;
 /// A round uses the path if it sends this part of the rate.
 const BUSY: f64 = 0.7;
-/// A queue that persists after this multiple of it must have drained is not a queue.
-const DOUBT: f64 = 2.0;
-/// A delay that changes by this much indicates a change of a clock.
-const CLOCK_STEP_S: f64 = 5.0;
 /// The flight limit covers this multiple of the round-trip time without a queue, twice the target
 /// queue, four times the jitter, and the wait for a report.
 const FLIGHT: f64 = 1.25;
@@ -91,8 +83,6 @@ const CATCH_UP_BACKLOG: Duration = Duration::from_millis(50);
 /// The least burst after the start: two packets, because ten would be a long queue in a slow path.
 /// In the start it is `LEAST_FLIGHT`, ten packets (RFC 6928).
 const BURST: f64 = 2_944.0;
-/// The base delay covers one to two of these intervals.
-const BASE_LIFE: Duration = Duration::from_secs(10);
 const MIN_ROUND: Duration = Duration::from_millis(20);
 
 /// The newest packet of a report: its arrival by the receiver's clock in microseconds, its delay,
@@ -102,20 +92,6 @@ struct Newest {
     arrived: u32,
     delay_s: f64,
     total: u64,
-}
-
-/// One round of measurement.
-#[derive(Debug, Clone, Copy)]
-struct Round {
-    since: Instant,
-    /// Arrival times of the first and the newest packet, by the receiver's clock in microseconds.
-    from: Option<u32>,
-    to: u32,
-    sent: usize,
-    arrived: usize,
-    lost: usize,
-    losses: u32,
-    least_queue_s: f64,
 }
 
 /// The evaluation of a round.
@@ -140,15 +116,6 @@ struct Seen {
     full: usize,
 }
 
-/// Consecutive rounds with a long queue.
-#[derive(Debug, Clone, Copy)]
-struct Long {
-    /// The queue in the first of them.
-    queue_s: f64,
-    /// The part of it that must have drained since.
-    drained_s: f64,
-}
-
 /// The controller of a path.
 #[expect(
     clippy::struct_excessive_bools,
@@ -168,21 +135,9 @@ pub struct RateControl {
     in_flight: usize,
     is_starting: bool,
     next: Instant,
-    base_s: [f64; 2],
-    base_since: Instant,
-    delay_s: Option<f64>,
-    /// Octets in flight when the packets with this delay were sent, smoothed in the same way.
-    flight_then: f64,
-    /// The newest delay, and the mean difference between consecutive delays: a queue changes more
-    /// slowly.
-    newest_s: Option<f64>,
+    delays: Delays,
     /// The largest datagram of the last round and of this one, in octets.
     largest: [usize; 2],
-    jitter_s: f64,
-    /// The least delay of the last round and the octets in flight then, and the mean difference
-    /// between the least delays of consecutive rounds that the octets in flight do not explain.
-    least: Option<(f64, f64)>,
-    sway_s: f64,
     round: Round,
     sent_before: f64,
     /// Consecutive rounds of the start without growth.
@@ -193,7 +148,6 @@ pub struct RateControl {
     careful: u32,
     /// The loss of rounds without congestion.
     usual_loss: f64,
-    long: Option<Long>,
     busy_since: Option<Instant>,
     is_congested: bool,
     signal: bool,
@@ -222,22 +176,14 @@ impl Default for RateControl {
             in_flight: 0,
             is_starting: true,
             next: Instant::START,
-            base_s: [f64::INFINITY; 2],
-            base_since: Instant::START,
-            delay_s: None,
-            flight_then: 0.0,
-            newest_s: None,
+            delays: Delays::default(),
             largest: [0; 2],
-            jitter_s: 0.0,
-            least: None,
-            sway_s: 0.0,
             round: Round::new(Instant::START, None),
             sent_before: 0.0,
             flat: 0,
             short: 0,
             careful: 0,
             usual_loss: 0.0,
-            long: None,
             busy_since: None,
             is_congested: false,
             signal: false,
@@ -247,30 +193,6 @@ impl Default for RateControl {
             last: None,
             queued: None,
             full: 0,
-        }
-    }
-}
-
-impl Round {
-    const fn new(since: Instant, from: Option<u32>) -> Self {
-        Self {
-            since,
-            from,
-            to: 0,
-            sent: 0,
-            arrived: 0,
-            lost: 0,
-            losses: 0,
-            least_queue_s: f64::INFINITY,
-        }
-    }
-
-    fn loss(&self) -> f64 {
-        let decided = self.arrived + self.lost;
-        if decided == 0 {
-            0.0
-        } else {
-            self.lost as f64 / decided as f64
         }
     }
 }
@@ -361,7 +283,7 @@ impl RateControl {
     /// The smoothed one-way delay in seconds, with the offset of the clocks, which all paths share.
     #[must_use]
     pub const fn delay_s(&self) -> Option<f64> {
-        self.delay_s
+        self.delays.smoothed_s()
     }
 
     /// The one-way delay in seconds of a packet sent now: the smoothed delay, minus the queue that
@@ -375,22 +297,23 @@ impl RateControl {
             self.delivery
         };
         let own_queue_s = |flight: f64| (flight / delivery - empty_s).max(0.0);
-        let delay =
-            self.delay_s? + own_queue_s(self.in_flight as f64) - own_queue_s(self.flight_then);
-        Some(delay.max(self.base()))
+        let delays = &self.delays;
+        let delay = delays.smoothed_s()? + own_queue_s(self.in_flight as f64)
+            - own_queue_s(delays.flight_then());
+        Some(delay.max(delays.base_s()))
     }
 
     /// The one-way delay in seconds with the target queue, with the offset of the clocks.
     #[must_use]
     pub fn target_delay_s(&self) -> Option<f64> {
-        let base_s = self.base();
+        let base_s = self.delays.base_s();
         base_s.is_finite().then(|| base_s + self.target_s())
     }
 
     /// The mean difference between consecutive delays in seconds (RFC 3550 §6.4.1).
     #[must_use]
     pub const fn jitter_s(&self) -> f64 {
-        self.jitter_s
+        self.delays.jitter_s()
     }
 
     /// The time at which the pace allows the next packet. `None` while too much is in flight for
@@ -404,7 +327,7 @@ impl RateControl {
         } else {
             let window_s = FLIGHT * self.empty_s(feedback)
                 + 2.0 * self.target_s()
-                + 4.0 * self.jitter_s
+                + 4.0 * self.jitter_s()
                 + REPORT_S;
             self.rate * window_s
         };
@@ -414,7 +337,7 @@ impl RateControl {
     /// The round-trip time of the path without a queue.
     fn empty_s(&self, srtt: Option<Duration>) -> f64 {
         let srtt_s = srtt.map_or(UNKNOWN_S, Duration::as_secs_f64);
-        (srtt_s - self.queue_s()).max(0.0)
+        (srtt_s - self.delays.queue_s()).max(0.0)
     }
 
     /// The time since which the path has been used to its rate, if it is.
@@ -423,17 +346,8 @@ impl RateControl {
         self.busy_since
     }
 
-    fn queue_s(&self) -> f64 {
-        let queue = self.delay_s.map_or(0.0, |delay| delay - self.base());
-        if queue.is_finite() {
-            queue.max(0.0)
-        } else {
-            0.0
-        }
-    }
-
     fn target_s(&self) -> f64 {
-        TARGET_S + self.packet_s() + JITTER * self.jitter_s.max(self.sway_s)
+        self.delays.target_s(self.packet_s())
     }
 
     /// The time in which the path carries the largest datagram: delays of datagrams of different
@@ -443,23 +357,6 @@ impl RateControl {
             self.largest[0].max(self.largest[1]) as f64 / self.delivery.max(LEAST)
         } else {
             0.0
-        }
-    }
-
-    /// Measures how much the least delay differs from round to round.
-    fn follow_least(&mut self, round: &Round) {
-        if !round.least_queue_s.is_finite() {
-            return;
-        }
-        let least = round.least_queue_s + self.base();
-        let flight = self.flight_then;
-        if let Some((before, flight_before)) = self.least.replace((least, flight))
-            && self.delivery > 0.0
-        {
-            let change = least - before;
-            let own = (flight - flight_before) / self.delivery;
-            let sway = (change - own).abs().min(change.abs());
-            self.sway_s += (sway - self.sway_s) / 8.0;
         }
     }
 
@@ -493,9 +390,9 @@ impl RateControl {
         // As in TCP's slow start, if the window is used (RFC 7661 §4.3) and causes no long queue
         // (RFC 9406 §4.2).
         let is_used = self.in_flight as f64 > 0.5 * self.window;
-        let is_long = self
-            .newest_s
-            .is_some_and(|newest| newest - self.base() > self.target_s());
+        let newest_s = self.delays.newest_s();
+        let is_long =
+            newest_s.is_some_and(|newest| newest - self.delays.base_s() > self.target_s());
         if self.is_starting && is_used && !is_long {
             self.window += octets as f64;
         }
@@ -509,25 +406,12 @@ impl RateControl {
     pub fn on_delay(&mut self, arrived: u32, sample: f64, in_flight: usize, now: Instant) {
         self.round.to = arrived;
         self.round.from.get_or_insert(arrived);
-        // No queue is that long: a clock has been stopped or set.
-        if self
-            .delay_s
-            .is_some_and(|before| (sample - before).abs() > CLOCK_STEP_S)
-        {
+        if self.delays.is_step(sample) {
             self.forget_delay();
         }
-        if now.saturating_since(self.base_since) > BASE_LIFE {
-            self.base_s = [self.base_s[1], f64::INFINITY];
-            self.base_since = now;
-        }
-        self.base_s[1] = self.base_s[1].min(sample);
-        let before = self.newest_s.replace(sample).unwrap_or(sample);
-        let change = ((sample - before).abs() - self.packet_s()).max(0.0);
-        self.jitter_s += (change - self.jitter_s) / 16.0;
-        let delay = self.delay_s.get_or_insert(sample);
-        *delay += (sample - *delay) / 8.0;
-        self.flight_then += (in_flight as f64 - self.flight_then) / 8.0;
-        self.round.least_queue_s = self.round.least_queue_s.min(sample - self.base());
+        let packet_s = self.packet_s();
+        self.delays.on_sample(sample, in_flight, packet_s, now);
+        self.round.least_queue_s = self.round.least_queue_s.min(sample - self.delays.base_s());
         self.follow_queue(arrived, sample);
     }
 
@@ -544,8 +428,8 @@ impl RateControl {
             self.queued = None;
             return;
         };
-        let is_queued = delay_s - self.base() > self.target_s();
-        if delay_s < before.delay_s - self.jitter_s && !is_queued {
+        let is_queued = delay_s - self.delays.base_s() > self.target_s();
+        if delay_s < before.delay_s - self.jitter_s() && !is_queued {
             self.queued = None;
             return;
         }
@@ -553,7 +437,7 @@ impl RateControl {
         let took_s = f64::from(arrived.wrapping_sub(first.arrived)) * 1e-6;
         let octets = (self.total - first.total) as f64;
         let grown_s = delay_s - first.delay_s;
-        if octets < LEAST_FLIGHT || took_s < CLEAR * self.jitter_s {
+        if octets < LEAST_FLIGHT || took_s < CLEAR * self.jitter_s() {
             return;
         }
         let delivery = octets / took_s;
@@ -563,10 +447,6 @@ impl RateControl {
             self.delivery = delivery;
             self.rate = delivery;
         }
-    }
-
-    fn base(&self) -> f64 {
-        self.base_s[0].min(self.base_s[1])
     }
 
     /// Records a lost datagram.
@@ -601,10 +481,8 @@ impl RateControl {
 
     /// Discards the delays, so that the difference of the clocks is measured again.
     pub fn forget_delay(&mut self) {
-        (self.delay_s, self.newest_s) = (None, None);
+        self.delays.forget();
         (self.last, self.queued) = (None, None);
-        self.least = None;
-        self.base_s = [f64::INFINITY; 2];
         self.round.from = None;
         self.round.least_queue_s = f64::INFINITY;
     }
@@ -621,7 +499,7 @@ impl RateControl {
 
     /// Ends the present round if it is over. Returns whether it was.
     pub fn on_report(&mut self, srtt: Option<Duration>, now: Instant) -> bool {
-        let jitter = Duration::from_secs_f64(ROUND_JITTER * self.jitter_s);
+        let jitter = Duration::from_secs_f64(ROUND_JITTER * self.jitter_s());
         let length = srtt.unwrap_or(MIN_ROUND).max(MIN_ROUND).max(jitter);
         if self.is_starting {
             let empty_s = self.empty_s(srtt).max(1e-3);
@@ -644,11 +522,13 @@ impl RateControl {
     }
 
     fn adapt(&mut self, round: &Round, past_s: f64, sent: f64, empty_s: f64) {
-        self.follow_least(round);
+        self.delays.on_round(round.least_queue_s, self.delivery);
         let seen = self.judge(round, past_s, sent, empty_s);
         self.is_congested = seen.is_loss;
         self.signal |= seen.is_loss;
-        self.doubt_the_base(&seen, past_s * (1.0 - sent / seen.delivery));
+        let drained_s = past_s * (1.0 - sent / seen.delivery);
+        let queue_s = seen.is_long.then_some(seen.queue);
+        self.delays.doubt_the_base(queue_s, drained_s);
         self.busy_since = self
             .busy_since
             .or(Some(round.since))
@@ -665,7 +545,7 @@ impl RateControl {
 
     /// Evaluates a round.
     fn judge(&mut self, round: &Round, past_s: f64, sent: f64, empty_s: f64) -> Seen {
-        let delivery = round.arrived as f64 / self.took(round, past_s);
+        let delivery = round.arrived as f64 / round.took_s(self.jitter_s(), past_s);
         let sent_least = sent.min(std::mem::replace(&mut self.sent_before, sent));
         let (queue, target) = (round.least_queue_s, self.target_s());
         let is_busy = sent > BUSY * self.rate;
@@ -673,7 +553,7 @@ impl RateControl {
         // A queue after little was sent is jitter, or caused by others, unless the octets in flight
         // explain half of it.
         let explained = delivery * (empty_s + queue / 2.0);
-        let is_own = self.flight_then > explained.max(BURST);
+        let is_own = self.delays.flight_then() > explained.max(BURST);
         let is_long = queue.is_finite() && queue > target && (is_busy || is_much || is_own);
         let loss = round.loss();
         let is_loss =
@@ -691,7 +571,7 @@ impl RateControl {
             is_fed: is_long || sent_least > BUSY * self.rate,
             is_long,
             is_loss,
-            keeps_up: delivery > (KEEPS_UP - self.jitter_s / past_s) * sent_least,
+            keeps_up: delivery > (KEEPS_UP - self.jitter_s() / past_s) * sent_least,
             full: if is_much && delivery < KEEPS_UP_AT_START * sent_least {
                 round.arrived
             } else {
@@ -767,39 +647,6 @@ impl RateControl {
             };
         } else {
             self.delivery = self.delivery.max(seen.delivery);
-        }
-    }
-
-    /// The time in seconds in which a round's packets arrived.
-    fn took(&self, round: &Round, past_s: f64) -> f64 {
-        let Some(from) = round.from.filter(|_| past_s > CLEAR * self.jitter_s) else {
-            return past_s;
-        };
-        let took_s = f64::from(round.to.wrapping_sub(from)) * 1e-6;
-        // Reports may have been lost, or the other end's clock may have stopped.
-        if (0.5..2.0).contains(&(took_s / past_s)) {
-            took_s
-        } else {
-            past_s
-        }
-    }
-
-    /// Raises the base delay if a queue does not shrink while less is sent than arrives: either it
-    /// is not caused by this end, or the path has become longer.
-    fn doubt_the_base(&mut self, seen: &Seen, drained_s: f64) {
-        if !seen.is_long {
-            self.long = None;
-            return;
-        }
-        let base = self.base();
-        let long = self.long.get_or_insert(Long {
-            queue_s: seen.queue,
-            drained_s: 0.0,
-        });
-        long.drained_s += drained_s.max(0.0);
-        if long.drained_s > DOUBT * long.queue_s {
-            self.base_s = [base + seen.queue.min(long.queue_s); 2];
-            self.long = None;
         }
     }
 }

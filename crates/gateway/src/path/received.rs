@@ -52,6 +52,8 @@ pub struct Received {
     /// The oldest first. The lowest number whose arrival was not acknowledged is the least of
     /// theirs.
     versions: VecDeque<Version>,
+    /// The time since which reports were sent and none was acknowledged.
+    unheard: Option<Instant>,
 }
 
 impl Received {
@@ -148,6 +150,14 @@ impl Received {
             (self.repeat * 2).min(REPEAT_MAX)
         };
         self.due = Some(now + self.repeat);
+        self.unheard = self.unheard.or(Some(now));
+    }
+
+    /// The time since which reports were sent and none was acknowledged. If it is long ago, the paths
+    /// that carry them do not deliver.
+    #[must_use]
+    pub const fn unheard(&self) -> Option<Instant> {
+        self.unheard
     }
 
     fn add_version(&mut self) {
@@ -184,17 +194,20 @@ impl Received {
     }
 
     /// Handles the acknowledgment of a version.
-    pub fn on_acknowledged(&mut self, version: u16) {
+    pub fn on_acknowledged(&mut self, version: u16, now: Instant) {
         let known = self
             .versions
             .iter()
             .position(|sent| sent.version == version);
         if let Some(place) = known {
-            self.versions.drain(..place);
+            // Acknowledgments are repeated.
+            let is_newer = self.versions.drain(..place).count() > 0;
+            self.unheard = self.unheard.map(|since| if is_newer { now } else { since });
         }
         if version == self.version && !self.is_changed {
             self.is_acknowledged = true;
             self.due = None;
+            self.unheard = None;
         }
     }
 }

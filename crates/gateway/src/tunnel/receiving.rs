@@ -188,7 +188,7 @@ impl Tunnel {
         };
         path.on_peer_role(entry.role);
         if let Some(version) = entry.acknowledged {
-            path.received.on_acknowledged(version);
+            path.received.on_acknowledged(version, self.now);
         }
         let Some(report) = entry.report else { return };
         self.acknowledge = self.acknowledge.or(Some(self.now + ACKNOWLEDGE));

@@ -145,7 +145,7 @@ proptest! {
             while let Some(&(at, version)) = acknowledgments.front()
                 && at <= now
             {
-                received.on_acknowledged(version);
+                received.on_acknowledged(version, now);
                 acknowledgments.pop_front();
             }
             if received.due().is_none_or(|due| due > now) {

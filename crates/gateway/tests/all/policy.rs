@@ -487,3 +487,35 @@ proptest! {
         prop_assert_eq!(read(&v6).map(|summary| summary.dscp), Some(dscp));
     }
 }
+
+/// A path of the better role that loses half of its packets, reports among them, and a spare path
+/// without loss. Reports take the spare path, too, if the other one does not deliver them; else an
+/// end would take all paths for dead, and send nothing.
+#[test]
+fn a_lossy_path_does_not_hide_that_a_spare_path_delivers() {
+    for seed in 0..8 {
+        let clean = Wire::default();
+        let lossy = Wire {
+            loss: 0.5,
+            jitter: MS * 36,
+            ..clean
+        };
+        let mut network = Network::new(seed, vec![[lossy; 2], [clean; 2]], true);
+        network.role(&[0, 1], 1, Role::Backup);
+        for (from, flow) in [(0, 1), (1, 2)] {
+            network.flow(from, flow, MS * 20, MS * 20_000);
+        }
+        network.run(MS * 1_000);
+        for _ in 0..950 {
+            network.run(MS * 20);
+            for end in [0, 1] {
+                let state = network.stats(end).paths[1].state;
+                assert!(
+                    !matches!(state, State::Dead { .. }),
+                    "seed {seed}, end {end}: the path without loss is dead at {:?}",
+                    network.now
+                );
+            }
+        }
+    }
+}

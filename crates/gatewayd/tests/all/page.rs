@@ -250,6 +250,36 @@ fn the_page_cannot_end_or_reload_the_gateway() {
     }
 }
 
+/// A daemon that is started again may have a user of another group. The page cannot change its group
+/// again, so it ends, and its supervisor starts it in the new one.
+#[test]
+fn the_page_ends_when_the_socket_has_another_group() {
+    if !may_run() || !super::namespaces::may_change_user() {
+        return;
+    }
+    let mut hosts = hosts();
+    hosts[0].start();
+    let host = &hosts[0];
+    let mut page = Page::of(host, &["127.0.0.1:0"]);
+    assert_eq!(page.get(host, "/status", "").0, 200);
+    for file in ["status.view.sock", "."] {
+        let at = host.folder.path().join(file);
+        std::os::unix::fs::chown(at, None, Some(12_345)).expect("root");
+    }
+    // The answer to this request may be lost.
+    let address = page.address;
+    let asked = host.inside(move || {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = "GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let _ = stream.write_all(request.as_bytes());
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    asked.join().expect("no panic");
+    assert_eq!(page.child.wait().expect("it ends").code(), Some(1));
+    let page = Page::of(host, &["127.0.0.1:0"]);
+    assert_eq!(page.get(host, "/status", "").0, 200);
+}
+
 #[test]
 fn a_token_is_demanded_and_idle_clients_keep_no_other_out() {
     if !may_run() {

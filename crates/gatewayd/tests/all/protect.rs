@@ -4,8 +4,8 @@ use std::{
     net::{SocketAddr, UdpSocket},
     os::fd::AsRawFd,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -26,19 +26,32 @@ const WHILE: Duration = Duration::from_millis(700);
 /// Addresses of the second host that only `allowed` and default routes lead to.
 const SECRET: [&str; 2] = ["10.4.0.2", "fd04::2"];
 
+/// The packets that the attacker counts: those sent since the count began. Each packet contains the
+/// number of the count at its sending, so that packets sent earlier, which may be on their way or
+/// in the attacker's socket, do not count.
+#[derive(Debug, Default)]
+struct Count {
+    number: u32,
+    seen: u64,
+}
+
 /// Packets to the secret addresses that leave the first host, and an attacker who counts those on
 /// the links.
 struct Attack {
     is_over: Arc<AtomicBool>,
-    seen: Arc<AtomicU64>,
+    count: Arc<Mutex<Count>>,
     threads: Vec<JoinHandle<()>>,
+}
+
+fn locked(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
+    count.lock().expect("no panic")
 }
 
 impl Attack {
     fn on(hosts: &[Host; 2]) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let seen = Arc::new(AtomicU64::new(0));
-        let (over, count) = (Arc::clone(&is_over), Arc::clone(&seen));
+        let count = Arc::new(Mutex::new(Count::default()));
+        let (over, counted) = (Arc::clone(&is_over), Arc::clone(&count));
         let attacker = hosts[1].inside(move || {
             let flags = SockFlag::SOCK_NONBLOCK;
             let kind = SockType::Datagram;
@@ -52,35 +65,46 @@ impl Attack {
                     thread::sleep(Duration::from_millis(1));
                     continue;
                 };
-                if links.contains(&from.ifindex()) && is_secret(&packet[..length]) {
-                    count.fetch_add(1, Ordering::SeqCst);
+                let Some(number) = secret(&packet[..length]) else {
+                    continue;
+                };
+                let mut count = locked(&counted);
+                if links.contains(&from.ifindex()) && number == count.number {
+                    count.seen += 1;
                 }
             }
         });
-        let over = Arc::clone(&is_over);
+        let (over, counted) = (Arc::clone(&is_over), Arc::clone(&count));
         let sender = hosts[0].inside(move || {
             let sockets = ["0.0.0.0:0", "[::]:0"].map(|any| UdpSocket::bind(any).expect("free"));
             let to = SECRET.map(|to| SocketAddr::new(to.parse().expect("an address"), 9));
             while !over.load(Ordering::SeqCst) {
+                let number = locked(&counted).number.to_be_bytes();
                 for (socket, to) in sockets.iter().zip(to) {
                     // Refused while the tunnel is down.
-                    let _ = socket.send_to(b"secret", to);
+                    let _ = socket.send_to(&number, to);
                 }
                 thread::sleep(Duration::from_millis(2));
             }
         });
         Self {
             is_over,
-            seen,
+            count,
             threads: vec![attacker, sender],
         }
     }
 
-    /// The number of packets that the attacker sees from now on.
+    /// Begins to count again: packets sent from now on.
+    fn begin(&self) {
+        let mut count = locked(&self.count);
+        count.number += 1;
+        count.seen = 0;
+    }
+
+    /// The number of packets that the attacker has seen since the count began, and sees now.
     fn seen(&self) -> u64 {
-        self.seen.swap(0, Ordering::SeqCst);
         thread::sleep(WHILE);
-        self.seen.load(Ordering::SeqCst)
+        locked(&self.count).seen
     }
 }
 
@@ -93,14 +117,17 @@ impl Drop for Attack {
     }
 }
 
-fn is_secret(packet: &[u8]) -> bool {
+/// The number in a packet to a secret address.
+fn secret(packet: &[u8]) -> Option<u32> {
     let v4 = [10, 4, 0, 2];
     let v6 = [0xfd, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-    match packet.first().map(|octet| octet >> 4) {
-        Some(4) => packet.get(16..20) == Some(&v4),
-        Some(6) => packet.get(24..40) == Some(&v6),
-        _ => false,
-    }
+    let udp = 8;
+    let content = match packet.first()? >> 4 {
+        4 if packet.get(16..20)? == v4 => packet.get(20 + udp..)?,
+        6 if packet.get(24..40)? == v6 => packet.get(40 + udp..)?,
+        _ => return None,
+    };
+    content.first_chunk().copied().map(u32::from_be_bytes)
 }
 
 fn run(host: &Host, arguments: &[&str]) -> String {
@@ -161,6 +188,8 @@ fn no_packet_leaves_in_clear_until_the_gateway_is_taken_down() {
         run(&hosts[0], &["protect", "gw.toml"]),
         "2 prefixes are protected\n"
     );
+    // From here to `down`, no packet, not even while the gateway starts or dies.
+    attack.begin();
     assert_eq!(attack.seen(), 0, "before the start");
     run(&hosts[0], &["protect", "gw.toml"]);
     assert!(!run(&hosts[0], &["check", "gw.toml"]).contains("not protected"));
@@ -196,6 +225,7 @@ fn no_packet_leaves_in_clear_until_the_gateway_is_taken_down() {
     assert_eq!(down, "the gateway is down; its protection has ended\n");
     let mut gateway = hosts[0].gateway.take().expect("it was up");
     assert_eq!(gateway.wait().expect("it ends").code(), Some(0));
+    attack.begin();
     assert!(attack.seen() > 0, "after down");
     for family in ["-4", "-6"] {
         let rules = listed(&hosts[0], &[family, "rule"]);
@@ -221,6 +251,7 @@ fn prefixes_are_protected_and_longer_routes_stay() {
         host.start();
     }
     wait("an answer", || ping_to(&hosts, "10.9.0.2", "10.9.0.1"));
+    attack.begin();
     assert_eq!(attack.seen(), 0, "while the gateway is up");
     assert!(direct(&hosts));
     kill(&mut hosts[0]);
@@ -249,6 +280,7 @@ fn prefixes_are_protected_and_longer_routes_stay() {
     let rules = listed(&hosts[0], &["rule"]);
     assert!(!rules.contains("519"), "{rules}");
     kill(&mut hosts[0]);
+    attack.begin();
     assert!(attack.seen() > 0, "without protection");
 }
 
