@@ -148,7 +148,7 @@ def table(data: dict[str, Any]) -> str:
             continue
         ours = simulated(queue, rtt_ms)
         row = [f"{rtt_ms} ms", queue]
-        for what, digits in (("ratio", 2), ("total", 1), ("dropped", 1), ("marked", 1)):
+        for what, digits in (("ratio", 2), ("total", 2), ("dropped", 2), ("marked", 2)):
             shown = what in ("ratio", "total") or QUEUES[queue] is not None
             row += [spread(found, what, digits) if shown else "–" for found in (ours, theirs)]
         rows.append([*row, str(len(theirs))])
