@@ -208,6 +208,38 @@ def test_load_brings_members_back(pair: Pair) -> None:
     ended(daemon, signal.SIGTERM)
 
 
+def test_dropped_and_waiting_bytes_have_arrived(pair: Pair) -> None:
+    """A member sends no more than its rate. Detects arrivals that lack the queue's drops and its backlog."""
+    run("ip", "-n", "left", "addr", "add", "10.0.0.1/24", "dev", "bond0")
+    run("ip", "-n", "right", "addr", "add", "10.0.0.2/24", "dev", "bond0")
+    for member in ("m0", "m1", "m2"):
+        run(*f"tc -n left qdisc add dev {member} root netem rate 10mbit limit 30".split())
+    daemon = pair.control("--rate", "10 Mbit/s")
+    time.sleep(5)
+    assert pair.up() == ["m0"]
+
+    def report() -> dict[str, int]:
+        return dict(json.loads(pair.call("status", "bond0", "--state", str(pair.state), "--json")[1]))
+
+    before = report()["arrived_bytes"]
+    with inside("left"):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for _ in range(2400):
+        for _ in range(3):
+            sender.sendto(b"x" * 1000, ("10.0.0.2", 9))
+        time.sleep(0.001)
+    sender.close()
+    found = report()
+    # Headers have 42 octets.
+    assert found["arrived_bytes"] - before == pytest.approx(7200 * 1042, rel=0.05)
+    wanted = []
+    for _ in range(30):
+        wanted.append(report()["wanted"])
+        time.sleep(0.1)
+    assert max(wanted) >= 2
+    ended(daemon, signal.SIGTERM)
+
+
 def test_the_partner_is_notified_before_the_carrier_drops(pair: Pair) -> None:
     """The other end receives an LACPDU without aggregation, synchronization and traffic, and answers."""
     with inside("right"):

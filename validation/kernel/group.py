@@ -2,6 +2,7 @@
 
     python validation/kernel/group.py            # prints the tables of docs/guides/link-group.md
     python validation/kernel/group.py --write    # brings the page, its figure and its data up to date
+    python validation/kernel/group.py --part transfers --write    # runs these cases again, and keeps the others
     python validation/kernel/group.py --check    # exit status 1 if one of them is not, without a run of the kernel
 
 Needs a kernel that ``anabranch kernel build`` has made, and ``anabranch-group``
@@ -11,11 +12,13 @@ Needs a kernel that ``anabranch kernel build`` has made, and ``anabranch-group``
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
+import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +60,19 @@ WAYS = {
     "down": "`ip link set DEV down`",
     "release": "`ip link set DEV nomaster`",
 }
+SEEDS = (1, 2, 3)
+"""Seeds of the kernel's random numbers, by which the driver's hash assigns flows to members differently."""
+SHIFTS = range(1, 11)
+"""Numbers of flows that share the steady rate in the simulator: each shifts the hash of the bulk flows."""
+SILENCE_S = 1800.0
+"""Longest real time without progress of the guest, on a machine that may be busy."""
 BURSTS_MS = (2.0, 40.0)
 CYCLES = 2
 PROBES = {"network": {"members": 4, "rate_mbit": 10, "queue": 400, "delay_ms": 5}, "flows": 32, "load_mbit": 7}
 """A load of 70 % of a single member, in both directions."""
+KINDS = ("transfers", "probe")
+NAMED = ("kind", "cc", "method", "seed", "way", "tick_ms")
+"""The keys that name a run."""
 _LOADED = ("--method", "moving-average", "--set", "interval=2600 ms", "--set", "window=1", "--set", "utilization=0.95")
 """A controller that needs one member for that load."""
 
@@ -104,13 +116,12 @@ def cases() -> list[dict[str, Any]]:
         one = {"start": quantity(flow.get("start", "0 s")), "stop": quantity(flow.get("stop", f"{end} s"))}
         flows += [one | ({"rate_mbit": quantity(rate)} if rate else {})] * flow.get("count", 1)
     made = []
-    for method in METHODS:
-        for cc in CONTROLS:
-            words = [word for key, value in control(method).items() for word in ("--set", f"{key}={value}")]
-            arguments = ["--method", method, "--rate", group["rate"], "--lead", group["wake_time"], *words]
-            made.append({
-                "kind": "transfers", "network": network, "binary": binary, "cc": cc, "method": method, "seconds": end,
-                "flows": flows, "arguments": None if method == "off" else arguments,
+    for seed, method, cc in itertools.product(SEEDS, METHODS, CONTROLS):
+        words = [word for key, value in control(method).items() for word in ("--set", f"{key}={value}")]
+        arguments = ["--method", method, "--rate", group["rate"], "--lead", group["wake_time"], *words]
+        made.append({
+                "kind": "transfers", "network": network, "binary": binary, "cc": cc, "method": method, "seed": seed,
+                "seconds": end, "flows": flows, "arguments": None if method == "off" else arguments,
             })  # fmt: skip
     for burst in BURSTS_MS:
         for way in WAYS:
@@ -120,83 +131,104 @@ def cases() -> list[dict[str, Any]]:
     return made
 
 
-def measured() -> dict[str, Any]:
-    """Run the cases in a kernel in virtual time.
+def measured(kinds: Collection[str]) -> dict[str, Any]:
+    """Run the cases of some kinds in a kernel in virtual time; the others keep their stored outcomes.
+
+    An interrupted measurement continues with the cases that are missing.
 
     Raises:
         RunFailedError: The kernel or a command in it failed.
     """
     image = chosen(os.environ.get(VARIABLE) or KERNEL)
-    found = []
+    stored = json.loads(DATA.read_text("utf-8"))["runs"] if DATA.exists() else []
+    part = DATA.with_suffix(".part")
+    begun = json.loads(part.read_text("utf-8")) if part.exists() else {}
+    found = begun["runs"] if begun.get("kernel") == image.release else []
+    done = [{key: run[key] for key in NAMED if key in run} for run in found]
     for case in cases():
+        name = {key: case[key] for key in NAMED if key in case}
+        if case["kind"] not in kinds or name in done:
+            continue
         with Job() as job:
             (job.folder / "cases.json").write_text(json.dumps([case]), "utf-8")
-            ended = job.run(image, [sys.executable, str(HOSTS), str(Job.INSIDE)])
+            command = [sys.executable, str(HOSTS), str(Job.INSIDE)]
+            ended = job.run(image, command, seed=case.get("seed", 1), silence_s=SILENCE_S)
             if ended.status != 0:
                 raise RunFailedError(f"the hosts ended with {ended.status}: {ended.err.strip()}")
             (outcome,) = json.loads((job.folder / "outcomes.json").read_text("utf-8"))
         outcome.pop("log", None)
-        name = {key: case[key] for key in ("kind", "cc", "method", "way", "tick_ms") if key in case}
         print(name, file=sys.stderr, flush=True)
         found.append(name | outcome)
-        DATA.with_suffix(".part").write_text(json.dumps({"kernel": image.release, "runs": found}), "utf-8")
-    DATA.with_suffix(".part").unlink()
-    return {"kernel": image.release, "runs": found}
+        part.write_text(json.dumps({"kernel": image.release, "runs": found}), "utf-8")
+    part.unlink(missing_ok=True)
+    return {"kernel": image.release, "runs": found + [run for run in stored if run["kind"] not in kinds]}
 
 
-def simulated(cc: str, method: str) -> tuple[dict[str, Any], list[tuple[float, float]]]:
+def simulated(cc: str, method: str, shift: int = 1) -> tuple[dict[str, Any], list[tuple[float, float]]]:
     """The simulator's figures, and the active members over time."""
     words = [
         f"{key} = '{value}'" if isinstance(value, str) else f"{key} = {value}" for key, value in control(method).items()
     ]
     kind = ", ".join([f"kind = '{METHODS[method]}'", *words])
-    made = Scenario.from_file(FILE).with_sets(f"flow.bulk.cc={cc}", f"group.core.control={{ {kind} }}")
+    steady = quantity(scenario()["flow"]["steady"]["workload"]["rate"]) * 1000 / shift
+    made = Scenario.from_file(FILE).with_sets(
+        f"flow.bulk.cc={cc}", f"group.core.control={{ {kind} }}",
+        f"flow.steady.count={shift}", f"flow.steady.workload.rate={steady:.3f} kbit/s",
+    )  # fmt: skip
     run = made.run(samples_ms=100)
     summary: dict[str, Any] = dict(run.summary)
     bulk = [flow for name, flow in summary["flows"].items() if name.startswith("bulk")]
     table = run.table("group_samples")
     over_time = list(zip(table["time_s"].to_list(), table["active_members"].to_list(), strict=True))
     return {
-        "goodput": sum(flow["delivered_bytes"] for flow in bulk),
+        "goodput": rate(sum(flow["delivered_bytes"] for flow in bulk)),
         "retransmissions": sum(flow["retransmitted_packets"] for flow in summary["flows"].values()),
         "drops": sum(summary["links"]["core"][way]["dropped_packets"] for way in ("forward", "reverse")),
         "off": summary["groups"]["core"]["member_seconds_off"],
     }, over_time
 
 
-def goodput(octets: float) -> str:
+def rate(octets: float) -> float:
     """The rate of the bulk flows in Mbit/s, while they send."""
     bulk = scenario()["flow"]["bulk"]
-    return f"{octets * 8 / 1e6 / (quantity(bulk['stop']) - quantity(bulk['start'])):.1f}"
+    return octets * 8 / 1e6 / (quantity(bulk["stop"]) - quantity(bulk["start"]))
 
 
 def of_kernel(run: Mapping[str, Any]) -> dict[str, Any]:
     """The same figures of a run of the kernel."""
+    changes = run.get("report", {}).get("changes", {})
     return {
-        "goodput": sum(flow["bytes"] for flow in run["flows"][1:]),
+        "goodput": rate(sum(flow["bytes"] for flow in run["flows"][1:])),
         "retransmissions": sum(flow["retransmissions"] for flow in run["flows"]),
         "drops": run["drops"],
         "off": run["report"]["member_seconds_off"] if "report" in run else 0.0,
+        "out": changes.get("taken_out", 0),
+        "in": changes.get("brought_back", 0),
     }
+
+
+def spread(found: Sequence[Mapping[str, Any]], what: str, digits: int = 0) -> str:
+    """The mean of a figure, with the smallest and the largest run."""
+    values = [one[what] for one in found]
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    least, most = (f"{value:.{digits}f}" for value in (min(values), max(values)))
+    return mean if least == most == mean else f"{mean} ({least}–{most})"
 
 
 def transfers_table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Goodput and sleep, with both engines side by side."""
     rows = []
-    for run in runs:
-        if run["kind"] != "transfers":
+    for method, cc in itertools.product(METHODS, CONTROLS):
+        theirs = [
+            of_kernel(run) for run in runs if run["kind"] == "transfers" and (run["cc"], run["method"]) == (cc, method)
+        ]
+        if not theirs:
             continue
-        ours, _ = simulated(run["cc"], run["method"])
-        theirs = of_kernel(run)
-        changes = run.get("report", {}).get("changes", {})
-        rows.append([
-            run["cc"], run["method"],
-            goodput(ours["goodput"]), goodput(theirs["goodput"]),
-            f"{ours['off']:.1f}", f"{theirs['off']:.1f}",
-            str(ours["drops"]), str(theirs["drops"]),
-            str(ours["retransmissions"]), str(theirs["retransmissions"]),
-            f"{changes.get('taken_out', 0)} / {changes.get('brought_back', 0)}",
-        ])  # fmt: skip
+        ours = [simulated(cc, method, shift)[0] for shift in SHIFTS]
+        row = [cc, method]
+        for what, digits in (("goodput", 1), ("off", 1), ("drops", 0), ("retransmissions", 0)):
+            row += [spread(found, what, digits) for found in (ours, theirs)]
+        rows.append([*row, f"{spread(theirs, 'out')} / {spread(theirs, 'in')}"])
     head = ["control", "method", "goodput, simulator", "kernel", "member s asleep, simulator", "kernel",
             "queue drops, simulator", "kernel", "retransmissions, simulator", "kernel", "out / in, kernel"]  # fmt: skip
     return markdown.table(head, rows)
@@ -227,7 +259,14 @@ def ways_table(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def figures(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
     """Members over time, of the simulator and of the kernel."""
-    shown = [run for run in runs if run["kind"] == "transfers" and run["cc"] == "cubic" and run["method"] != "off"]
+    shown = [
+        run
+        for run in runs
+        if run["kind"] == "transfers"
+        and run["cc"] == "cubic"
+        and run["method"] != "off"
+        and run.get("seed", SEEDS[0]) == SEEDS[0]
+    ]
     with house_style():
         figure = Figure(figsize=(6.4, 3.4))
         places = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
@@ -261,8 +300,10 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--stored", action="store_true", help="with --write: do not run the kernel")
+    parser.add_argument("--part", choices=KINDS, help="run these cases only")
     given = parser.parse_args()
-    data = json.loads(DATA.read_text("utf-8")) if given.check or given.stored else measured()
+    kinds = KINDS if given.part is None else (given.part,)
+    data = json.loads(DATA.read_text("utf-8")) if given.check or given.stored else measured(kinds)
     made = comparison(data)
     if given.check:
         outdated = stale(made)

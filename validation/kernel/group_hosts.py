@@ -93,7 +93,8 @@ def build(members: int, rate_mbit: float, queue: int, delay_ms: float) -> None:
             (right, "e0" if right == "R" else "e1", 2),
         ):
             run("ip", "-n", host, "addr", "add", f"10.0.{net}.{number}/24", "dev", device)
-            run("ip", "-n", host, "link", "set", device, "up")
+            # One segment at a time, as on the wire: else a queue's packet would be a buffer with several segments.
+            run("ip", "-n", host, "link", "set", device, "gso_max_segs", "1", "up")
             run(
                 "tc",
                 "-n",

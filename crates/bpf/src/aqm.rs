@@ -28,7 +28,7 @@ pub use self::{
 };
 use crate::{
     Error, compile,
-    kernel::{BTF, LoaderOutput, call_loader},
+    kernel::{LoaderOutput, call_loader},
     loader::{self, Loader, Octets, QueueMaps, loader},
     privilege::advice,
 };
@@ -105,11 +105,6 @@ pub fn attach(
     device: u32,
     interrupt: &Interrupt,
 ) -> Result<Queue, Error> {
-    if !std::path::Path::new(BTF).exists() {
-        return Err(Error::System(format!(
-            "this kernel does not describe its structures: {BTF} is missing; it needs CONFIG_DEBUG_INFO_BTF"
-        )));
-    }
     let object = compiled(interrupt)?;
     let loader = loader()?;
     let mut queue = ptr::null_mut();

@@ -138,8 +138,7 @@ impl Control {
         } else {
             &self.method
         };
-        parameters.or_insert("kind", name);
-        let config: Config = parameters.read()?;
+        let config: Config = parameters.of(name)?.read()?;
         config.check().map_err(|wrong| {
             format!(
                 "--set of {}: {}; expected {}",
@@ -251,6 +250,11 @@ mod tests {
                 "--set percentile: expected KEY=VALUE",
             ),
             ("--set", "=5", "--set =5: expected KEY=VALUE"),
+            (
+                "--set",
+                "kind=always-on",
+                "--set kind: the component is given already; its option is --method",
+            ),
             (
                 "--power",
                 "asleep=1 W",

@@ -15,6 +15,8 @@ use attributes::{number_u16, number_u32};
 
 const REQUEST: u16 = 1;
 const ACK: u16 = 4;
+/// Without this flag, the kernel answers a request for a queue to the listeners of its group only.
+const ECHO: u16 = 8;
 const DUMP: u16 = 0x300;
 const CREATE: u16 = 0x400;
 const EXCLUSIVE: u16 = 0x200;
@@ -80,7 +82,7 @@ impl Netlink {
 
     /// Sends a request for one item that the kernel may leave out.
     fn get_if_any(&mut self, kind: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        self.send(kind, ACK, body)?;
+        self.send(kind, ACK | ECHO, body)?;
         let first = self.answers(true)?.into_iter().next();
         Ok(first.map(|(_, octets)| octets))
     }

@@ -7,6 +7,9 @@ use anabranch_document::{
 };
 use serde::Deserialize;
 
+/// The key that names a component.
+const KIND: &str = "kind";
+
 /// No component has parameters here, so only the types have names.
 struct NoNames;
 
@@ -58,6 +61,21 @@ impl<'a> Pairs<'a> {
         })
     }
 
+    /// Adds the name of the component whose parameters these are.
+    ///
+    /// # Errors
+    /// It is given as a parameter.
+    pub fn of(mut self, component: &str) -> Result<Self, String> {
+        if self.table.entry(KIND).is_some() {
+            return Err(format!(
+                "{} {KIND}: the component is given already; its option is --method",
+                self.option
+            ));
+        }
+        self.or_insert(KIND, component);
+        Ok(self)
+    }
+
     /// Adds a key, unless it is given.
     pub fn or_insert(&mut self, key: &str, value: &str) {
         if self.table.entry(key).is_none() {
@@ -82,7 +100,10 @@ impl<'a> Pairs<'a> {
             value: Value::Table(self.table),
             place: Place::new(0, 0..0),
         };
-        de::read(&node, &NoNames).map_err(|fault: Fault| {
+        de::read(&node, &NoNames).map_err(|mut fault: Fault| {
+            if let Some(unknown) = &mut fault.unknown {
+                unknown.expected.retain(|key| key != KIND);
+            }
             let source = fault.place.map_or(0, |place| place.source);
             let index = usize::try_from(source).ok().and_then(|n| n.checked_sub(1));
             let argument = match index.and_then(|index| self.texts.get(index)) {
