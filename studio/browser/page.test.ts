@@ -170,6 +170,43 @@ describe("the studio's page", () => {
     await page.close();
   });
 
+  test("charts fill in during a long run, and keep the part of a stopped run", async () => {
+    const page = await opened();
+    const text = (await editor(page).inputValue()).replace('duration = "15 s"', 'duration = "3000 s"');
+    const times = await page.evaluate(async () => {
+      const { dataset } = document.documentElement;
+      const made: number[] = [];
+      new MutationObserver(() => dataset.until && made.push(Number(dataset.drawn))).observe(document.documentElement, {
+        attributeFilter: ["data-until"],
+      });
+      (window as unknown as { drawn: number[] }).drawn = made;
+      return made;
+    });
+    assert.deepEqual(times, []);
+    await editor(page).fill(text);
+    await page.waitForFunction(() => (window as unknown as { drawn: number[] }).drawn.length >= 6, undefined, {
+      timeout: 60_000,
+    });
+    assert.match(await verdict(page), /under way/);
+    assert.match(await page.locator(".running").innerText(), / of 3000 s/);
+    await afterRun(page, () => page.getByRole("button", { name: "Stop" }).click());
+    assert.match(await page.locator(".notice").innerText(), /Stopped after [\d.]+ of 3000 s/);
+    assert.match(await verdict(page), /ended after [\d.]+ of 3000 s, and has no result/);
+    const goodput = page.getByRole("region", { name: /^Goodput, [\d.]+ of 3000 s$/ });
+    assert.ok(await goodput.isVisible());
+    assert.equal(await page.locator(".stack-tools span").first().innerText(), "All 3000 s");
+    const drawn = await page.evaluate(() => (window as unknown as { drawn: number[] }).drawn);
+    drawn.sort((a, b) => a - b);
+    const at = (share: number) => drawn[Math.min(Math.floor(share * drawn.length), drawn.length - 1)];
+    console.log(`charts of a run under way: ${drawn.length}, median ${at(0.5)} ms, p95 ${at(0.95)} ms`);
+    // A finished run replaces the part.
+    await afterRun(page, () => editor(page).fill(text.replace("3000 s", "15 s")));
+    assert.match(await verdict(page), /Mbit\/s \(bbr/);
+    assert.ok(await page.getByRole("region", { name: "Goodput", exact: true }).isVisible());
+    assert.equal(await page.locator(".stack-tools span").first().innerText(), "All 15 s");
+    await page.close();
+  });
+
   test("huge scenarios give one message", async () => {
     const page = await opened();
     const text = await editor(page).inputValue();
@@ -282,6 +319,19 @@ describe("the studio's page", () => {
     await diagnosis.getByRole("region", { name: "Time and sequence" }).waitFor({ timeout: 60_000 });
     await afterRun(page, () => diagnosis.getByRole("button", { name: "Simulate its path" }).click());
     assert.match(await editor(page).inputValue(), /fitted/);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.close();
+  });
+
+  test("a qlog is diagnosed in the page, and its path simulated", { skip: !process.env.STUDIO_QLOGS }, async () => {
+    const page = await opened();
+    await page.locator("input[type=file]").setInputFiles(join(process.env.STUDIO_QLOGS!, "sequence.sqlog"));
+    await page.waitForSelector("html[data-diagnosed]", { timeout: 60_000 });
+    const diagnosis = page.getByRole("region", { name: "Diagnosis" });
+    assert.match(await diagnosis.innerText(), /[\d,]+ packets, 1 QUIC connection\.[\s\S]*Log of the client/);
+    await diagnosis.getByRole("button", { name: "Charts" }).click();
+    await diagnosis.getByRole("region", { name: "Time and sequence" }).waitFor({ timeout: 60_000 });
+    await afterRun(page, () => diagnosis.getByRole("button", { name: "Simulate its path" }).click());
     assert.equal(await page.getByRole("alert").count(), 0);
     await page.close();
   });

@@ -3,13 +3,15 @@
 python studio/tests/native.py FOLDER [RANDOM]
 
 FOLDER/digests.json has the digest of each ready-made scenario that reads no files, and of RANDOM (300) random ones.
-FOLDER/captures.json has the diagnosis of each capture of the documentation, and digests of the fitted scenarios.
+FOLDER/captures.json has the diagnosis of each capture of the documentation and of qlogs of one simulated connection
+(FOLDER/qlogs) in all their forms, and digests of the fitted scenarios.
 FOLDER/large.pcapng is a capture of more than 100 MB.
 FOLDER/verdicts.json has the verdicts on the claims of some published studies, on the quick grid.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -21,8 +23,12 @@ from anabranch import Scenario, Study, UserError, diagnose
 from anabranch.fitted.scenario import fitted
 
 ROOT = Path(__file__).resolve().parents[2]
-JUDGED = ("link-aggregation", "multipath")
-"""The studies whose runs of the quick grid take the studio's engine less than half a minute."""
+sys.path.insert(0, str(ROOT))
+
+from tests.python import quic_log, two_points  # noqa: E402 - of this checkout
+
+JUDGED = ("link-aggregation", "multipath", "fairness", "fec")
+"""The studies whose runs of the quick grid take the studio's engine less than three minutes together."""
 MOST_S = 60.0
 """Longest ready-made scenario that is run."""
 CONTROLS = ("reno", "cubic", "bbr", "bbr3", "vegas", "westwood-plus", "htcp", "compound", "bic")
@@ -81,6 +87,34 @@ def captured(path: Path) -> dict[str, Any]:
     return {"file": str(path), "report": report, "fitted": digests}
 
 
+def qlogs(folder: Path) -> list[Path]:
+    """Logs of a QUIC sender that loses packets at random: JSON and JSON-SEQ, in several versions."""
+    scenario = (
+        Scenario("A log", duration="6 s")
+        .link("lan", between=("A", "M"), rate="1 Gbit/s", delay="0.1 ms")
+        .link("wan", between=("M", "N"), rate="10 Mbit/s", delay="20 ms",
+              queue={"kind": "drop-tail", "limit": "1 bdp"}, impair=[{"kind": "bernoulli-loss", "rate": 0.01}])
+        .link("end", between=("N", "B"), rate="1 Gbit/s", delay="0.1 ms")
+        .flow("main", source="A", target="B")
+    )  # fmt: skip
+    run = scenario.run(captures=["lan", "end"])
+    near, far = (two_points.packets(run.pcapng(link)) for link in ("lan", "end"))
+    events = list(quic_log.events(near, far))
+    receiver = list(quic_log.events(near, far, of_receiver=True))
+    forms = {
+        "sequence.sqlog": quic_log.sequential(events),
+        "late.qlog": quic_log.contained(events, late=True),
+        "packed.qlog.gz": gzip.compress(quic_log.contained(events)),
+        "columns.qlog": quic_log.columns(events),
+        "receiver.sqlog": quic_log.sequential(receiver, vantage="server", version="0.4"),
+        "cut.sqlog": quic_log.sequential(events)[:-40],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in forms.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in forms]
+
+
 def large() -> bytes:
     """A capture of more than 100 MB: both directions of a fast path with rare losses."""
     scenario = (
@@ -93,7 +127,7 @@ def large() -> bytes:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the files."""
     folder, count = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 300
     folder.mkdir(parents=True, exist_ok=True)
     # Those of hosts need a kernel.
@@ -104,7 +138,7 @@ def main() -> None:
         {"name": name, "scenario": text, "digest": found} for name, text in texts.items() if (found := digest(text))
     ]
     (folder / "digests.json").write_text(json.dumps(made), encoding="utf-8")
-    captures = sorted((ROOT / "docs/captures").glob("*.pcapng.gz"))
+    captures = [*sorted((ROOT / "docs/captures").glob("*.pcap*.gz")), *qlogs((folder / "qlogs").absolute())]
     reports = [captured(path) for path in captures]
     (folder / "captures.json").write_text(json.dumps(reports), encoding="utf-8")
     (folder / "large.pcapng").write_bytes(large())

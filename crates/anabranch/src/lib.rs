@@ -41,7 +41,7 @@ pub use anabranch_core::{
 };
 pub use anabranch_engine::{
     AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
-    Simulation, network,
+    Simulation, Underway, network,
     record::{self},
     summary::{self, Summary},
     topology,

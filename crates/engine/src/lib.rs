@@ -17,5 +17,5 @@ pub mod topology;
 pub mod tunnel;
 
 pub use progress::Progress;
-pub use run::{Error, Finished, Simulation};
+pub use run::{Error, Finished, Simulation, Underway};
 pub use samples::{AckSample, FlowSample, GroupSample, LinkSample, Samples};

@@ -62,6 +62,21 @@ pub struct Finished<B: Body = Length> {
     pub samples: Samples,
 }
 
+/// The state of a run under way, for a report.
+#[derive(Debug)]
+pub struct Underway<'a, B: Body = Length> {
+    /// The completed share of the run, 0 to 1.
+    pub share: f64,
+    /// The network. It may have computed packets ahead of the time of the report.
+    pub network: &'a Network<B>,
+    /// Links by name; forward, then reverse.
+    pub links: &'a [(String, [LinkId; 2])],
+    /// Groups by name.
+    pub groups: &'a [(String, GroupId)],
+    /// The samples until now: the first rows of those of the finished run.
+    pub samples: &'a Samples,
+}
+
 /// The operating system and processor of this build.
 const PLATFORM: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
     "linux x86_64"
@@ -139,7 +154,10 @@ impl<'a, B: Body> Simulation<'a, B> {
     }
     /// Records the arrivals for a controller that requires them in advance: a preliminary run with
     /// all members of its group on.
-    fn forecast(&self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Option<Resolved>, Error> {
+    fn forecast(
+        &self,
+        report: &mut dyn FnMut(&Underway<'_, B>) -> Progress,
+    ) -> Result<Option<Resolved>, Error> {
         let wants = |link: &ResolvedLink| {
             let group = link.group.as_ref();
             group.is_some_and(|group| group.control.needs_arrivals() && group.arrivals.is_none())
@@ -166,7 +184,14 @@ impl<'a, B: Body> Simulation<'a, B> {
         for step in 1..=REPORTS {
             let until = end.as_picos() / REPORTS * step;
             network.run_before(Instant::from_picos(until));
-            if report(0.0) == Progress::Stop || network.is_interrupted() {
+            let underway = Underway {
+                share: 0.0,
+                network: &network,
+                links: &[],
+                groups: &[],
+                samples: &Samples::default(),
+            };
+            if report(&underway) == Progress::Stop || network.is_interrupted() {
                 return Err(Error::Stopped);
             }
         }
@@ -209,6 +234,16 @@ impl<'a, B: Body> Simulation<'a, B> {
     /// # Errors
     /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report is answered with [`Progress::Stop`].
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
+        self.run_watched(&mut |underway| report(underway.share))
+    }
+    /// Makes the run, and shows its state at intervals. Results are those of [`Self::run`].
+    ///
+    /// # Errors
+    /// As [`Self::run_with`].
+    pub fn run_watched(
+        self,
+        report: &mut dyn FnMut(&Underway<'_, B>) -> Progress,
+    ) -> Result<Finished<B>, Error> {
         let (resolved, every) = (self.resolved, self.sample_every);
         let interrupt = self.interrupt.clone();
         let known = self.forecast(report)?;
@@ -248,7 +283,14 @@ impl<'a, B: Body> Simulation<'a, B> {
             }
             if until == next_report {
                 next_report = next_report + pause;
-                if report(until.as_secs_f64() / end.as_secs_f64()) == Progress::Stop {
+                let underway = Underway {
+                    share: until.as_secs_f64() / end.as_secs_f64(),
+                    network: &network,
+                    links: &links,
+                    groups: &groups,
+                    samples: &samples,
+                };
+                if report(&underway) == Progress::Stop {
                     return Err(Error::Stopped);
                 }
             }

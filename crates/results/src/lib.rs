@@ -12,4 +12,6 @@ pub use packed::{Cursor, Packets};
 pub use scalars::DeclaredColumn;
 #[cfg(feature = "schema")]
 pub use scalars::definitions;
-pub use tables::{Declared, Error, build, declared, packet_column, packet_columns, packet_table};
+pub use tables::{
+    Declared, Error, build, build_underway, declared, packet_column, packet_columns, packet_table,
+};

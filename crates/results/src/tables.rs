@@ -4,7 +4,8 @@
 //! row. The tables `flows` and `links` also have the scalars of the summary's structs.
 
 use anabranch::{
-    AckSample, Body, Finished, FlowSample, GroupSample, LinkSample,
+    AckSample, Body, Finished, FlowSample, GroupSample, LinkSample, Underway,
+    network::{GroupId, LinkId, Network},
     packet::FlowId,
     record::{PacketRow, WindowRow},
     trace::Fate,
@@ -58,23 +59,36 @@ fn figure(declared: &DeclaredColumn, rows: &[&Value]) -> Column {
     }
 }
 
-/// A run, and the segment sizes of its flows.
+/// The names of a run, and the segment sizes of its flows.
 struct View<'a, B: Body> {
-    run: &'a Finished<B>,
+    network: &'a Network<B>,
+    links: &'a [(String, [LinkId; 2])],
+    groups: &'a [(String, GroupId)],
+    controls: &'a [String],
     mss: Vec<f64>,
 }
 
 impl<'a, B: Body> View<'a, B> {
     fn of(run: &'a Finished<B>) -> Self {
-        let flows = (0..run.network.flow_count()).map(u32::try_from);
-        let mss = flows.map(|flow| run.network.mss(FlowId(flow.unwrap_or(u32::MAX))));
         Self {
-            run,
-            mss: mss.map(|mss| f64::from(mss.unwrap_or(1))).collect(),
+            network: &run.network,
+            links: &run.links,
+            groups: &run.groups,
+            controls: &run.samples.controls,
+            mss: segment_sizes(&run.network),
+        }
+    }
+    fn underway(run: &Underway<'a, B>) -> Self {
+        Self {
+            network: run.network,
+            links: run.links,
+            groups: run.groups,
+            controls: &run.samples.controls,
+            mss: segment_sizes(run.network),
         }
     }
     fn flow(&self, flow: FlowId) -> &'a str {
-        self.run.network.flow_name(flow)
+        self.network.flow_name(flow)
     }
     /// Bytes of a flow in full segments.
     fn packets(&self, flow: FlowId, bytes: Bytes) -> f64 {
@@ -83,8 +97,14 @@ impl<'a, B: Body> View<'a, B> {
     /// The element that dropped or lost a packet.
     fn place(&self, row: &PacketRow) -> Option<&'a str> {
         let lost = row.lost.filter(|_| row.received.is_none());
-        lost.map(|(at, _)| self.run.network.element_name(at))
+        lost.map(|(at, _)| self.network.element_name(at))
     }
+}
+
+fn segment_sizes<B: Body>(network: &Network<B>) -> Vec<f64> {
+    let flows = (0..network.flow_count()).map(u32::try_from);
+    let mss = flows.map(|flow| network.mss(FlowId(flow.unwrap_or(u32::MAX))));
+    mss.map(|mss| f64::from(mss.unwrap_or(1))).collect()
 }
 
 /// Declares a table: a module of its description, and a function that builds a column by its name.
@@ -239,7 +259,7 @@ table! {
         /// Congestion state of the kernel, by the names of the table `samples`
         state: text = |s| Some(s.state.name());
         /// The congestion control's name in the kernel
-        congestion_control: text = |s| Some(view.run.samples.controls.get(s.control)?);
+        congestion_control: text = |s| Some(view.controls.get(s.control)?);
     }
 }
 
@@ -249,7 +269,7 @@ table! {
         /// Time since the start of the run
         time_s: number = |s| Some(s.at.as_secs_f64());
         /// The link's name
-        link: text = |s| Some(&view.run.links[s.link].0);
+        link: text = |s| Some(&view.links[s.link].0);
         /// `forward` or `reverse`
         direction: text = |s| Some(DIRECTIONS[s.direction]);
         /// Packets waiting, without the packet in transmission
@@ -269,7 +289,7 @@ table! {
         /// Time since the start of the run
         time_s: number = |s| Some(s.at.as_secs_f64());
         /// The group's name
-        group: text = |s| Some(&view.run.groups[s.group].0);
+        group: text = |s| Some(&view.groups[s.group].0);
         /// Members that the controller requests
         #[unit = "members"]
         wanted_members: count = |s| Some(s.state.wanted.into());
@@ -454,6 +474,26 @@ fn figures<'a>(kind: &str, rows: impl Iterator<Item = &'a Value>) -> Columns {
     let rows: Vec<&Value> = rows.collect();
     let column = |one: DeclaredColumn| (one.name, figure(&one, &rows));
     scalars(kind).map(column).collect()
+}
+
+/// The samples of a run under way: `samples`, `link_samples` or `group_samples`; `None` for another
+/// name.
+///
+/// # Errors
+/// None.
+pub fn build_underway<B: Body>(run: &Underway<'_, B>, name: &str) -> Result<Option<Table>, Error> {
+    let (view, taken) = (View::underway(run), run.samples);
+    let columns = match name {
+        "samples" => columns_of(samples::COLUMNS, |one| samples(&view, &taken.flows, one)),
+        "link_samples" => columns_of(link_samples::COLUMNS, |one| {
+            link_samples(&view, &taken.links, one)
+        }),
+        "group_samples" => columns_of(group_samples::COLUMNS, |one| {
+            group_samples(&view, &taken.groups, one)
+        }),
+        _ => return Ok(None),
+    };
+    Ok(Some(Table::new(columns)?))
 }
 
 /// The name of a column of the table `packets`, if there is one of this name.

@@ -6,7 +6,10 @@
 
 use std::cell::RefCell;
 
-use crate::{Studio, page::Page};
+use crate::{
+    Studio,
+    page::{Page, Wish},
+};
 
 #[derive(Default)]
 struct Room {
@@ -21,8 +24,11 @@ thread_local! {
 
 #[link(wasm_import_module = "page")]
 unsafe extern "C" {
-    /// Receives the completed share of a request; it stops if the answer is not 0.
+    /// Receives the completed share of a request. Answers 0 to continue, 2 to receive the samples of
+    /// the run until now, and another number to stop.
     fn progress(share: f64) -> u32;
+    /// Receives the message of a run under way.
+    fn part(address: *const u8, length: usize);
     /// Octets of the page's capture; 0 without one.
     fn capture_length() -> f64;
     /// Copies octets of the capture from `at` on to an address. Returns their number, or a negative
@@ -34,9 +40,18 @@ unsafe extern "C" {
 struct Imported;
 
 impl Page for Imported {
-    fn progress(&mut self, share: f64) -> bool {
+    fn progress(&mut self, share: f64) -> Wish {
         // SAFETY: the page's function takes a number and touches no memory of the module.
-        unsafe { progress(share) == 0 }
+        match unsafe { progress(share) } {
+            0 => Wish::Continue,
+            2 => Wish::Part,
+            _ => Wish::Stop,
+        }
+    }
+
+    fn part(&mut self, message: &[u8]) {
+        // SAFETY: the page reads `length` octets from the address on.
+        unsafe { part(message.as_ptr(), message.len()) };
     }
 
     #[expect(

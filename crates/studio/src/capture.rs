@@ -1,6 +1,13 @@
-//! Diagnoses of the page's capture.
+//! Diagnoses of the page's capture, or of its qlog.
 
-use anabranch_diagnose::{Bounds, Watch, diagnose, finding::Kind, limit::Limit, trace};
+use anabranch_diagnose::{
+    Bounds, Report, Watch, diagnose,
+    finding::Kind,
+    limit::Limit,
+    log::{diagnose_log, is_log, trace_log},
+    trace,
+    trace::Trace,
+};
 use serde_json::json;
 
 use crate::{
@@ -16,10 +23,8 @@ const POINTS: usize = 20_000;
 /// The report of the capture and the meaning of its terms, or traces of its connections.
 pub(crate) fn diagnosis(order: &Diagnose, page: &mut dyn Page) -> Result<Message, Problem> {
     if order.connections.is_empty() {
-        let report = diagnose(Capture::of(page), &order.name, Bounds::DEFAULT, || false);
-        let report = report.map_err(Problem::request)?;
         return Ok(Message::of(&json!({
-            "report": report,
+            "report": report(&order.name, page)?,
             "terms": { "limits": Limit::ALL.map(Limit::meta), "findings": Kind::ALL.map(Kind::meta) },
         })));
     }
@@ -28,7 +33,23 @@ pub(crate) fn diagnosis(order: &Diagnose, page: &mut dyn Page) -> Result<Message
         frames: std::collections::BTreeSet::new(),
         points: order.points.unwrap_or(POINTS),
     };
-    let traces = trace(Capture::of(page), Bounds::DEFAULT, &watch, || false);
-    let traces = traces.map_err(Problem::request)?;
-    Ok(Message::of(&json!({ "traces": traces })))
+    Ok(Message::of(&json!({ "traces": traces(&watch, page)? })))
+}
+
+fn report(name: &str, page: &mut dyn Page) -> Result<Report, Problem> {
+    let mut file = Capture::of(page);
+    if is_log(&mut file).map_err(Problem::request)? {
+        diagnose_log(file, name, Bounds::DEFAULT, || false).map_err(Problem::request)
+    } else {
+        diagnose(file, name, Bounds::DEFAULT, || false).map_err(Problem::request)
+    }
+}
+
+fn traces(watch: &Watch, page: &mut dyn Page) -> Result<Vec<Trace>, Problem> {
+    let mut file = Capture::of(page);
+    if is_log(&mut file).map_err(Problem::request)? {
+        trace_log(file, Bounds::DEFAULT, watch, || false).map_err(Problem::request)
+    } else {
+        trace(file, Bounds::DEFAULT, watch, || false).map_err(Problem::request)
+    }
 }

@@ -15,14 +15,14 @@ pub mod page;
 mod request;
 
 use anabranch::{
-    Extensions, Finished, Length, Progress, Resolved, RunError, Scenario, Simulation,
+    Extensions, Finished, Length, Progress, Resolved, RunError, Scenario, Simulation, Underway,
     scenario::{Error, ResolvedText},
     units::Duration,
 };
 use anabranch_columns::Table;
 use anabranch_results::{Cursor, Packets};
 use message::Message;
-use page::Page;
+use page::{Page, Wish};
 use request::{Request, Run, Tables, Wanted};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -139,11 +139,14 @@ impl Studio {
             .digest(order.digest)
             .samples(every)
             .packet_log(order.packets)
-            .run_with(&mut |share| {
-                if page.progress(share) {
+            .run_watched(&mut |underway| match page.progress(underway.share) {
+                Wish::Continue => Progress::Continue,
+                Wish::Stop => Progress::Stop,
+                Wish::Part => {
+                    if let Some(part) = part(underway, &order.tables) {
+                        page.part(&part.into_octets());
+                    }
                     Progress::Continue
-                } else {
-                    Progress::Stop
                 }
             })?;
         let log = run.network.log_mut().map(std::mem::take);
@@ -174,6 +177,20 @@ fn resolve(order: &Run) -> Result<Resolved, Problem> {
         scenario.set(set)?;
     }
     Ok(scenario.resolve(order.seed)?)
+}
+
+/// The samples of a run under way, among the tables of its order; `None` before the first sample.
+fn part(underway: &Underway<'_, Length>, wanted: &[Wanted]) -> Option<Message> {
+    let until = underway.samples.flows.last()?.at;
+    let mut message = Message::of(&json!({ "until_s": until.as_secs_f64() }));
+    for wanted in wanted {
+        if let Wanted::Whole(name) = wanted
+            && let Some(table) = anabranch_results::build_underway(underway, name).ok()?
+        {
+            message.table(name, &table);
+        }
+    }
+    Some(message)
 }
 
 /// The time between samples, which limits their number; `None` without samples.

@@ -2,10 +2,24 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
+/// The page's answer to a report of progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Continue.
+    Continue,
+    /// Stop the request.
+    Stop,
+    /// Continue, and send the samples of the run until now.
+    Part,
+}
+
 /// A page.
 pub trait Page {
-    /// Receives the completed share of a request, 0 to 1. Returns whether it continues.
-    fn progress(&mut self, share: f64) -> bool;
+    /// Receives the completed share of a request, 0 to 1.
+    fn progress(&mut self, share: f64) -> Wish;
+
+    /// Receives the message of a run under way, after [`Wish::Part`].
+    fn part(&mut self, message: &[u8]);
 
     /// Octets of the capture; 0 without one.
     fn capture_length(&mut self) -> u64;
@@ -36,7 +50,7 @@ impl<'a> Capture<'a> {
 impl Read for Capture<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let share = self.at as f64 / self.length.max(1) as f64;
-        if !self.page.progress(share) {
+        if self.page.progress(share) == Wish::Stop {
             return Err(io::Error::other("stopped"));
         }
         let count = self.page.read_capture(self.at, into);

@@ -24,6 +24,7 @@ interface Waiting {
   resolve(message: Message): void;
   reject(problem: Problem): void;
   progress?: (share: number) => void;
+  part?: (message: Message) => void;
 }
 
 export class Engine {
@@ -48,14 +49,19 @@ export class Engine {
     return worker;
   }
 
-  /** Sends a request. Rejects with a `Problem`. */
-  ask(request: object, progress?: (share: number) => void, capture?: File): Promise<Message> {
+  /** Sends a request. `part` receives the samples of a run until then. Rejects with a `Problem`. */
+  ask(
+    request: object,
+    progress?: (share: number) => void,
+    capture?: File,
+    part?: (message: Message) => void,
+  ): Promise<Message> {
     const id = ++this.last;
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject, progress });
+      this.waiting.set(id, { resolve, reject, progress, part });
       this.start()
         .then((worker) => {
-          if (this.waiting.has(id)) worker.postMessage({ id, request, capture });
+          if (this.waiting.has(id)) worker.postMessage({ id, request, capture, hasParts: part !== undefined });
         })
         .catch((error) => this.fail(`this browser does not run the engine: ${error}`));
     });
@@ -80,11 +86,21 @@ export class Engine {
     for (const one of ended) one.reject(problem);
   }
 
-  private receive(data: { id: number; share?: number; octets?: ArrayBuffer; failed?: string }): void {
+  private receive(data: {
+    id: number;
+    share?: number;
+    part?: ArrayBuffer;
+    octets?: ArrayBuffer;
+    failed?: string;
+  }): void {
     const one = this.waiting.get(data.id);
     if (!one) return;
     if (data.share !== undefined) {
       one.progress?.(data.share);
+      return;
+    }
+    if (data.part) {
+      one.part?.(readMessage(data.part));
       return;
     }
     this.waiting.delete(data.id);

@@ -1,9 +1,14 @@
 /** Calls the engine's module (crates/studio/src/abi.rs), in a worker or in Node. */
 
+/** The answer to a report of progress that asks for the samples of the run until then. */
+export const WITH_PART = 2;
+
 /** The functions that the module imports. */
 export interface Page {
-  /** Receives the completed share of a request; a value other than 0 stops it. */
+  /** Receives the completed share of a request. Returns 0 to continue, `WITH_PART` to receive a part, and else stops it. */
   progress(share: number): number;
+  /** Receives the message of a run under way: a copy. */
+  part?(octets: ArrayBuffer): void;
   captureLength(): number;
   /** Octets of the capture from `at` on, at most `length`; `null` if they cannot be read. */
   readCapture(at: number, length: number): Uint8Array | null;
@@ -25,6 +30,10 @@ export class Instance {
     const imports = {
       page: {
         progress: (share: number) => page.progress(share),
+        part: (address: number, length: number) => {
+          const at = address >>> 0;
+          page.part?.(memory!.buffer.slice(at, at + (length >>> 0)) as ArrayBuffer);
+        },
         capture_length: () => page.captureLength(),
         read_capture: (at: number, address: number, length: number) => {
           const octets = page.readCapture(at, length);

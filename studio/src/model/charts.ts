@@ -1,9 +1,9 @@
 /** The charts of a run. */
 import type { Chart, Series } from "../chart/model.ts";
 import { chosen, type Table } from "../engine/message.ts";
-import type { Run } from "./run.ts";
 import { sequence } from "./sequence.ts";
-import { capacityOf, type LinkWay, WAYS } from "./summary.ts";
+import { capacityOf } from "./summary.ts";
+import type { Drawn } from "./underway.ts";
 
 /** Most lines of a chart. */
 export const MOST_LINES = 8;
@@ -48,12 +48,11 @@ export interface Look {
 
 export const PLAIN: Look = { label: (text) => text, shift: 0 };
 
-/** The charts of a run; `focus` is the flow of the chart of sequences. */
-export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
-  const { summary, resolved, message } = run;
-  const samples = message.tables.get("samples");
-  const links = message.tables.get("link_samples");
-  const flows = Object.keys(summary.flows);
+/** The charts of a run or of its first part; `focus` is the flow of the chart of sequences. */
+export function chartsOf(run: Drawn, focus: string, look: Look = PLAIN): Chart[] {
+  const { resolved, tables, flows } = run;
+  const samples = tables.get("samples");
+  const links = tables.get("link_samples");
   const named = flows.slice(0, MOST_LINES);
   const colour = (i: number) => i + look.shift;
   const few = flows.length > named.length ? `The first ${named.length} of ${flows.length} flows.` : undefined;
@@ -154,7 +153,7 @@ export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
       about: `A pacing rate of more than ${MOST_PACED} times the largest estimate is not drawn.`,
     });
 
-  const packets = message.tables.get("packets");
+  const packets = tables.get("packets");
   if (packets?.rows && look.shift === 0) {
     const set = sequence(packets);
     const sack = resolved.flow?.[focus.replace(/\/\d+$/, "")]?.transport?.sack;
@@ -180,11 +179,7 @@ export function chartsOf(run: Run, focus: string, look: Look = PLAIN): Chart[] {
   return charts;
 }
 
-function queues(run: Run, links: Table, look: Look): Chart {
-  const { summary, resolved } = run;
-  const all: (LinkWay & { most: number })[] = Object.entries(summary.links).flatMap(([link, ways]) =>
-    WAYS.map((way) => ({ link, way, most: ways[way].max_queue_packets ?? 0 })),
-  );
+function queues({ queues: all, resolved }: Drawn, links: Table, look: Look): Chart {
   const busy = all.filter(({ most }) => most > 0).sort((a, b) => b.most - a.most);
   const shown = (busy.length ? busy : all.slice(0, 1)).slice(0, 4);
   const { codes, names } = links.texts("direction");

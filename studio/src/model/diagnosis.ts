@@ -49,6 +49,8 @@ export interface PathModel {
 
 export interface Connection {
   id: number;
+  /** Of a qlog: its author. */
+  quic: { vantage: "client" | "server"; version: string | null; retry: boolean; frames: boolean } | null;
   a: string;
   b: string;
   start_s: number;
@@ -61,13 +63,55 @@ export interface Connection {
   path: PathModel | Record<string, never>;
 }
 
+/** A connection of QUIC in a capture, by its unencrypted headers. */
+export interface QuicFlow {
+  a: string;
+  b: string;
+  version: string;
+  duration_s: number;
+  handshake: { answered_ms: number | null; unanswered_datagrams: number };
+  directions: { [side in Side]: { bytes: number; mbit_s: number | null } };
+}
+
 export interface Report {
   file: string;
+  source: "capture" | "qlog";
   packets: number;
   damaged: string | null;
   cut_off: boolean;
   connections: Connection[];
+  quic: QuicFlow[];
   omitted: { connections: number };
+}
+
+const plural = (count: number, noun: string) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Number of packets and connections of a file. */
+export function contents({ source, packets, connections, quic }: Report): string {
+  const [noun, protocol] = source === "qlog" ? ["packet", "QUIC"] : ["frame", "TCP"];
+  const more = quic.length ? `, ${quic.length.toLocaleString("en")} of QUIC` : "";
+  return `${plural(packets, noun)}, ${plural(connections.length, `${protocol} connection`)}${more}`;
+}
+
+/** The author of a qlog; empty for a connection of a capture. */
+export function author({ quic }: Connection): string {
+  if (!quic) return "";
+  const version = quic.version ? `, QUIC version ${quic.version}` : "";
+  const inferred = quic.frames ? "" : "; it lists no frames: acknowledgments are inferred from the octets in flight";
+  return `Log of the ${quic.vantage}${version}${quic.retry ? ", with a Retry" : ""}${inferred}.`;
+}
+
+/** One sentence on a connection of QUIC in a capture. */
+export function quicText(flow: QuicFlow): string {
+  const { answered_ms: answered, unanswered_datagrams: tries } = flow.handshake;
+  const [up, down] = [flow.directions.a_to_b, flow.directions.b_to_a].map(
+    ({ bytes, mbit_s: rate }) => `${figure(bytes / 1e6)} MB at ${figure(rate)} Mbit/s`,
+  );
+  const handshake =
+    answered === null
+      ? `no answer to ${plural(tries, "datagram")} of the client`
+      : `handshake answered after ${figure(answered)} ms`;
+  return `${flow.a} to ${flow.b}, version ${flow.version}: client ${up}, server ${down} in ${figure(flow.duration_s)} s; ${handshake}.`;
 }
 
 /** The direction with more data. */

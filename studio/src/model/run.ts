@@ -4,6 +4,7 @@ import type { Message, Table } from "../engine/message.ts";
 import { megabits, milliseconds } from "./quantity.ts";
 import { COLUMNS } from "./sequence.ts";
 import type { Resolved, Summary } from "./summary.ts";
+import { type Drawn, queuesOf, type Underway, underwayOf } from "./underway.ts";
 
 /** A finished run. */
 export interface Run {
@@ -45,6 +46,7 @@ export function packetsOf(resolved: Resolved): number {
 interface Described {
   duration_s: number;
   flows: string[];
+  links: string[];
   resolved_scenario: Resolved;
 }
 
@@ -59,7 +61,13 @@ export interface Order {
   isBrief?: boolean;
 }
 
-export async function run(engine: Engine, order: Order, progress?: (share: number) => void): Promise<Run> {
+/** Makes a run. `take` receives its first part several times per second, if it takes longer. */
+export async function run(
+  engine: Engine,
+  order: Order,
+  progress?: (share: number) => void,
+  take?: (underway: Underway) => void,
+): Promise<Run> {
   const began = performance.now();
   const request = { scenario: order.text, seed: order.seed };
   const first = (await engine.ask({ request: "resolve", ...request })).head.scenario as unknown as Described;
@@ -68,6 +76,8 @@ export async function run(engine: Engine, order: Order, progress?: (share: numbe
   const message = await engine.ask(
     { request: "run", ...request, digest: order.digest ?? false, packets, tables },
     progress,
+    undefined,
+    take && ((part) => take(underwayOf(first, part))),
   );
   const described = message.head.scenario as unknown as Described;
   const summary = message.head.summary as unknown as Summary;
@@ -86,6 +96,11 @@ export async function run(engine: Engine, order: Order, progress?: (share: numbe
   if (packets && focus !== undefined) await focusOn(engine, made, focus);
   made.took = performance.now() - began;
   return made;
+}
+
+/** A finished run as the charts draw it. */
+export function drawnOf({ resolved, duration, message, summary }: Run): Drawn {
+  return { resolved, duration, tables: message.tables, flows: Object.keys(summary.flows), queues: queuesOf(summary) };
 }
 
 /** A run that the command made with this machine's kernel. */

@@ -11,11 +11,12 @@ import { Latest } from "../model/latest.ts";
 import { Many } from "../model/many.ts";
 import names from "../model/names.json";
 import { figure } from "../model/quantity.ts";
-import { focusOn, liveOf, type Run, run } from "../model/run.ts";
+import { drawnOf, focusOn, liveOf, type Run, run } from "../model/run.ts";
 import { mainRows } from "../model/sequence.ts";
 import { decode, encode, type State } from "../model/share.ts";
 import { bottleneck, type LinkWay } from "../model/summary.ts";
 import type { Moved } from "../model/topology.ts";
+import { partText, type Underway } from "../model/underway.ts";
 import { verdict } from "../model/verdict.ts";
 import { nearest } from "../model/why.ts";
 import type { Study } from "../study/definition.ts";
@@ -55,6 +56,14 @@ interface Step {
   text: string;
   file: string | undefined;
   moved: Moved;
+}
+
+/** The first part of a run that is under way or was stopped. */
+interface FirstPart {
+  underway: Underway;
+  isStopped: boolean;
+  /** When it arrived. */
+  at: number;
 }
 
 interface Props {
@@ -97,6 +106,7 @@ export function App({ module, worker, local, studies }: Props) {
   const [file, setFile] = useState<string>();
   const [seed, setSeed] = useState<number>();
   const [done, setDone] = useState<Run>();
+  const [partial, setPartial] = useState<FirstPart>();
   const [problem, setProblem] = useState<Problem>();
   const [share, setShare] = useState<number>();
   const [isLong, setLong] = useState(false);
@@ -114,8 +124,8 @@ export function App({ module, worker, local, studies }: Props) {
   const theme = useTheme();
   const width = useWidth();
   const liveRun = useRef<AbortController>();
-  const current = useRef({ flow, asked: 0 });
-  current.current.flow = flow;
+  const current = useRef({ flow, asked: 0, done });
+  Object.assign(current.current, { flow, done });
 
   const start = async (state: State) => {
     const name = state.ready ?? "";
@@ -194,9 +204,17 @@ export function App({ module, worker, local, studies }: Props) {
     const job = async () => {
       if (!isCurrent()) return;
       const long = setTimeout(() => setLong(true), LONG_MS);
+      let last: FirstPart | undefined;
+      const take = (underway: Underway) => {
+        if (!isCurrent()) return;
+        last = { underway, isStopped: false, at: performance.now() };
+        view.setWhole(underway.duration);
+        setPartial(last);
+      };
       try {
-        const made = await run(engine, { text, seed, focus: current.current.flow }, setShare);
+        const made = await run(engine, { text, seed, focus: current.current.flow }, setShare, take);
         view.setWhole(made.duration);
+        setPartial(undefined);
         setDone(made);
         setChosen(-1);
         if (isCurrent()) setProblem(undefined);
@@ -205,7 +223,18 @@ export function App({ module, worker, local, studies }: Props) {
       } catch (error) {
         if (!isCurrent()) return;
         const found = error instanceof Problem ? error : new Problem("request", String(error));
-        if (found.kind === "stopped") setNotice("Stopped. The charts show the run before.");
+        const before = current.current.done;
+        if (last) setPartial({ ...last, isStopped: true });
+        else {
+          setPartial(undefined);
+          if (before) view.setWhole(before.duration);
+        }
+        if (found.kind === "stopped")
+          setNotice(
+            last
+              ? `Stopped after ${partText(last.underway)}. The charts show this part of the run.`
+              : "Stopped. The charts show the run before.",
+          );
         setProblem(found.kind === "stopped" ? undefined : found);
       } finally {
         clearTimeout(long);
@@ -268,7 +297,8 @@ export function App({ module, worker, local, studies }: Props) {
   }, []);
   const focus = async (name: string) => {
     setFlow(name);
-    if (!done || !done.message.tables.has("packets")) return;
+    // The engine is at work on another run, and has no packets of this one.
+    if (!done || partial || !done.message.tables.has("packets")) return;
     setChosen(-1);
     await focusOn(engine, done, name).catch(() => undefined);
     setFocused((n) => n + 1);
@@ -279,18 +309,35 @@ export function App({ module, worker, local, studies }: Props) {
     (flow && Object.hasOwn(done.summary.flows, flow) ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
   const shownLink =
     done && (link && done.summary.links[link.link] ? link : bottleneck(done.resolved, done.summary, shownFlow));
-  const packets = done?.message.tables.get("packets");
+  const packets = partial ? undefined : done?.message.tables.get("packets");
   const charts = useMemo(() => {
-    if (!done) return [];
-    const own = chartsOf(done, done.focus ?? shownFlow ?? "");
+    const drawn = partial?.underway ?? (done && drawnOf(done));
+    if (!drawn) return [];
+    let own = chartsOf(drawn, partial ? "" : (done?.focus ?? shownFlow ?? ""));
+    // A chart that is saved says that it is not the whole run.
+    if (partial?.isStopped)
+      own = own.map((chart) => ({ ...chart, title: `${chart.title}, ${partText(partial.underway)}` }));
     if (!pinned) return own;
     const dashed = {
       label: (label: string) => `pinned: ${label}`,
       dash: [4, 3],
-      shift: Object.keys(done.summary.flows).length === 1 ? 3 : 0,
+      shift: drawn.flows.length === 1 ? 3 : 0,
     };
-    return overlaid(own, chartsOf(pinned, pinned.focus ?? "", { ...dashed, shift: Math.max(dashed.shift, 1) }));
-  }, [done, pinned, packets, shownFlow]);
+    const other = chartsOf(drawnOf(pinned), pinned.focus ?? "", { ...dashed, shift: Math.max(dashed.shift, 1) });
+    return overlaid(own, other);
+  }, [done, partial, pinned, packets, shownFlow]);
+  useEffect(() => {
+    const { dataset } = document.documentElement;
+    if (!partial) {
+      delete dataset.until;
+      return;
+    }
+    // The charts draw in microtasks before this one.
+    queueMicrotask(() => {
+      dataset.drawn = (performance.now() - partial.at).toFixed(1);
+      dataset.until = String(partial.underway.until);
+    });
+  }, [charts]);
   const rows = useMemo(() => (packets?.rows ? mainRows(packets) : new Uint32Array()), [packets]);
   const again = useMemo(
     () => (packets?.rows ? [...rows].filter((row) => packets.flags("retransmission")[row] === 1) : []),
@@ -324,7 +371,7 @@ export function App({ module, worker, local, studies }: Props) {
   };
   // A scenario is opened as text, and any other file is diagnosed.
   const take = async (dropped: File) => {
-    if (!dropped.name.endsWith(".toml")) return setCapture(dropped);
+    if (!dropped.name.toLowerCase().endsWith(".toml")) return setCapture(dropped);
     if (dropped.size > MOST_TEXT) return setNotice(`${dropped.name} is longer than a scenario may be, 4 MiB.`);
     change(await dropped.text());
   };
@@ -369,6 +416,7 @@ export function App({ module, worker, local, studies }: Props) {
     try {
       const { summary, tables } = await local!.live(text, seed, setShare, control.signal);
       view.setWhole(summary.duration_s);
+      setPartial(undefined);
       setDone(liveOf(text, seed, summary, tables));
       setChosen(-1);
       setProblem(undefined);
@@ -383,6 +431,15 @@ export function App({ module, worker, local, studies }: Props) {
     }
   };
   const line = text === undefined ? "" : command(text, file, seed);
+  const said = partial
+    ? partial.isStopped
+      ? `The run ended after ${partText(partial.underway)}, and has no result. The charts show this part.`
+      : "The run is under way. The charts show its samples so far."
+    : done
+      ? verdict(done.summary, done.resolved)
+      : problem
+        ? "The scenario has an error."
+        : "Starting the engine …";
 
   return (
     <div class={isOver ? "drop" : ""}>
@@ -399,7 +456,7 @@ export function App({ module, worker, local, studies }: Props) {
             Open file
             <input
               type="file"
-              aria-label="Open a capture (pcap, pcapng) or a scenario (TOML)"
+              aria-label="Open a capture (pcap, pcapng), a qlog or a scenario (TOML)"
               onChange={(event) => {
                 const [found] = event.currentTarget.files ?? [];
                 if (found) take(found);
@@ -431,7 +488,7 @@ export function App({ module, worker, local, studies }: Props) {
           <button
             type="button"
             aria-pressed={pinned !== undefined}
-            disabled={!done}
+            disabled={!done || partial !== undefined}
             onClick={() => setPinned(pinned ? undefined : done)}
           >
             {pinned ? "Unpin" : "Pin run"}
@@ -473,18 +530,15 @@ export function App({ module, worker, local, studies }: Props) {
           />
         )}
         <section class="verdict" id="verdict" aria-label="Verdict">
-          <p aria-live="polite">
-            {done
-              ? verdict(done.summary, done.resolved)
-              : problem
-                ? "The scenario has an error."
-                : "Starting the engine …"}
-          </p>
-          {done && shownFlow && <Help engine={aside} run={done} flow={shownFlow} seed={seed} onText={change} />}
+          <p aria-live="polite">{said}</p>
+          {done && !partial && shownFlow && (
+            <Help engine={aside} run={done} flow={shownFlow} seed={seed} onText={change} />
+          )}
         </section>
         {isLong && (
           <div class="running">
             <progress max={1} value={share ?? 0} aria-label="Progress of the run" />
+            {partial && !partial.isStopped && <span class="soft">{partText(partial.underway)}</span>}
             <button type="button" onClick={() => (liveRun.current ? liveRun.current.abort() : engine.stop())}>
               Stop
             </button>
@@ -548,19 +602,23 @@ export function App({ module, worker, local, studies }: Props) {
                     Run with this machine's kernel
                   </button>
                 )}
-                <Digest engine={aside} run={done} />
-                <p class="soft">
-                  {figure(done.took)} ms in this page
-                  {done.focus === undefined ? "; packets are not recorded: the run has too many" : ""}
-                </p>
+                {!partial && (
+                  <>
+                    <Digest engine={aside} run={done} />
+                    <p class="soft">
+                      {figure(done.took)} ms in this page
+                      {done.focus === undefined ? "; packets are not recorded: the run has too many" : ""}
+                    </p>
+                  </>
+                )}
               </section>
             )}
           </div>
           <div class="main" id="charts">
-            {pinned && done && (
+            {pinned && done && !partial && (
               <Comparison many={many} first={done} second={pinned} onUnpin={() => setPinned(undefined)} />
             )}
-            {done && <Player view={view} packets={packets} rows={rows} now={now} onNow={setNow} />}
+            {done && !partial && <Player view={view} packets={packets} rows={rows} now={now} onNow={setNow} />}
             <Charts
               charts={charts}
               view={view}

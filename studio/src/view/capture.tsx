@@ -3,14 +3,23 @@ import { useEffect, useState } from "preact/hooks";
 import type { Chart } from "../chart/model.ts";
 import { View } from "../chart/plot.ts";
 import { type Engine, Problem } from "../engine/client.ts";
-import { type Connection, fitted, headline, limits, mainSide, type Report } from "../model/diagnosis.ts";
+import {
+  author,
+  type Connection,
+  contents,
+  fitted,
+  headline,
+  limits,
+  mainSide,
+  type QuicFlow,
+  quicText,
+  type Report,
+} from "../model/diagnosis.ts";
 import { figure, percent } from "../model/quantity.ts";
 import { type Trace, traced } from "../model/traced.ts";
 import { Charts } from "./charts.tsx";
 
 const MOST_SHOWN = 20;
-
-const plural = (count: number, noun: string) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 interface Props {
   engine: Engine;
@@ -62,6 +71,7 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
     };
   }, [file]);
   const shown = report && [...report.connections].sort((a, b) => size(b) - size(a)).slice(0, MOST_SHOWN);
+  const shownQuic = [...(report?.quic ?? [])].sort((a, b) => octets(b) - octets(a)).slice(0, MOST_SHOWN);
   return (
     <section class="capture" aria-label="Diagnosis">
       <div class="row">
@@ -91,7 +101,7 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
       {report && (
         <>
           <p>
-            {report.packets.toLocaleString("en")} frames, {plural(report.connections.length, "TCP connection")}
+            {contents(report)}
             {report.connections.length > MOST_SHOWN ? `; the ${MOST_SHOWN} with most data are shown` : ""}
             {report.damaged ? `; damaged: ${report.damaged}` : ""}.
           </p>
@@ -100,6 +110,7 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
               <h3>
                 Connection {connection.id}: {headline(connection)}
               </h3>
+              {connection.quic && <p class="soft">{author(connection)}</p>}
               <p class="shares">
                 {limits(connection).map(([limit, part]) => (
                   <span key={limit}>
@@ -139,6 +150,16 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
               )}
             </article>
           ))}
+          {report.quic.length > 0 && (
+            <>
+              <p>By unencrypted headers alone. For limits and retransmissions, open a qlog of one end.</p>
+              <ul>
+                {shownQuic.map((flow) => (
+                  <li key={quicText(flow)}>{quicText(flow)}</li>
+                ))}
+              </ul>
+            </>
+          )}
           <p class="soft">
             The command has the same report: <code>anabranch diagnose {file.name} --json</code>
           </p>
@@ -150,6 +171,7 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
 
 /** The ends of a connection, which stay in later captures of an interface. */
 const endsOf = ({ a, b }: Connection): string => `${a} ${b}`;
+const octets = ({ directions: { a_to_b, b_to_a } }: QuicFlow) => a_to_b.bytes + b_to_a.bytes;
 const size = (connection: Connection) => connection.directions[mainSide(connection)].bytes;
 
 function Traced({

@@ -44,5 +44,6 @@ mod traced_links;
 mod tunnel;
 mod tunnel_classes;
 mod udp;
+mod underway;
 mod why;
 mod windows;
