@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .documented import Documented, Tables
+from .documented import Robust, Tables
 
 STUDY = "rfc8511"
 
 
-class TestAsDocumented(Documented):
+class TestAsDocumented(Robust):
     claims: ClassVar = ["A1", "A2", "A3", "A4", "A5"]
     reproduced: ClassVar = {"A2", "A3", "A4", "A5"}
 
