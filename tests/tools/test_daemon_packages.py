@@ -1,4 +1,4 @@
-"""Packages of the gateway and the group controller: the installer, files of packages, and OpenWrt's scripts with stand-ins for its functions."""
+"""Packages of the gateway and the group controller: installer, files, and OpenWrt's scripts with stand-in functions."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def script(root: Path, name: str) -> str:
     return path.read_text("utf-8")
 
 
-@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not there")
+@pytest.mark.skipif(not Path("/usr/bin/dpkg-deb").is_file(), reason="dpkg-deb is not there")
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_debian_package_has_its_files_and_scripts(tmp_path: Path, name: str) -> None:
     """Detects a unit that is not in the package, or that its scripts do not end."""
@@ -181,7 +181,7 @@ def test_a_debian_package_has_its_files_and_scripts(tmp_path: Path, name: str) -
     assert done.returncode == 0, done.stderr
     (package,) = tmp_path.glob(f"{name}_*_arm64.deb")
     root = tmp_path / "root"
-    subprocess.run(["dpkg-deb", "-R", str(package), str(root)], check=True, capture_output=True)
+    subprocess.run(["/usr/bin/dpkg-deb", "-R", str(package), str(root)], check=True, capture_output=True)
     units = {path.name for path in (root / "usr/lib/systemd/system").iterdir()}
     assert units == {path.name for path in PACKAGING.glob(f"{name}[-@.]*service")}
     assert (root / "usr/bin" / name).stat().st_mode & 0o777 == 0o755
@@ -202,7 +202,9 @@ def test_an_rpm_package_has_its_files(tmp_path: Path) -> None:
     done = build("build-package-rpm", "anabranch-group", str(binary))
     assert done.returncode == 0, done.stderr
     package = done.stdout.strip()
-    listed = subprocess.run(["rpm", "-qlp", package], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        [shutil.which("rpm") or "rpm", "-qlp", package], check=True, capture_output=True, text=True
+    ).stdout
     files = set(listed.split())
     for file in ("/usr/bin/anabranch-group", "/usr/lib/systemd/system/anabranch-group@.service",
                  "/usr/share/man/man8/anabranch-group.8.gz", "/etc/anabranch-group"):  # fmt: skip
@@ -325,4 +327,5 @@ def test_the_init_script_controls_each_enabled_bond(tmp_path: Path, shell: list[
         f"command {program_file} control bond7",
         "command --method peak-forecast",
     ]
-    assert (tmp_path / "called").read_text("utf-8").split() == "release bond0 release off release bond7".split()
+    called = (tmp_path / "called").read_text("utf-8").splitlines()
+    assert called == ["release bond0", "release off", "release bond7"]
