@@ -5,7 +5,7 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } fr
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type Message, readMessage } from "../src/engine/message.ts";
-import { ALONE, Instance, type Page, WITH_PART } from "../src/engine/module.ts";
+import { ALONE, Instance, WITH_PART } from "../src/engine/module.ts";
 import { unpacked } from "../src/lzma.ts";
 import { chartsOf } from "../src/model/charts.ts";
 import { fitted, type Report } from "../src/model/diagnosis.ts";
@@ -38,58 +38,6 @@ from = "A"
 to = "B"
 cc = "cubic"
 `;
-
-/** Octets of a packet's record in a pcap of raw IP: heads alone. */
-const RECORD = 56;
-
-/** A capture of packets of one kind, made as it is read: SYNs of 10.0.0.1:4000, or data. */
-function madeCapture(count: number, change: (record: DataView, index: number, count: number) => void): Page {
-  const file = Buffer.from("d4c3b2a1020004000000000000000000ffff000065000000", "hex");
-  const head = Buffer.from(
-    "00000000000000002800000028000000450000280000400040060000" +
-      "0a0000010a0000020fa00050000000010000000150100fff00000000",
-    "hex",
-  );
-  const length = file.length + count * RECORD;
-  return {
-    progress: () => 0,
-    captureLength: () => length,
-    readCapture(at, wanted) {
-      const from = Math.max(Math.floor((at - file.length) / RECORD), 0);
-      const to = Math.min(Math.ceil((at + wanted - file.length) / RECORD), count);
-      const octets = Buffer.alloc(Math.max(to - from, 0) * RECORD);
-      for (let i = from; i < to; i++) {
-        head.copy(octets, (i - from) * RECORD);
-        change(new DataView(octets.buffer, octets.byteOffset + (i - from) * RECORD, RECORD), i, count);
-      }
-      if (at < file.length) return Buffer.concat([file, octets]).subarray(at, at + wanted);
-      const start = file.length + from * RECORD;
-      return octets.subarray(at - start, Math.min(at - start + wanted, octets.length));
-    },
-  };
-}
-
-/** Times of packets, one each 100 µs. */
-function setTime(record: DataView, place: number): void {
-  record.setUint32(0, Math.floor(place / 1e4), true);
-  record.setUint32(4, (place % 1e4) * 100, true);
-}
-
-function manyConnections(record: DataView, index: number): void {
-  setTime(record, index);
-  record.setUint32(28, 0x0a000000 + Math.floor(index / 60_000) + 256);
-  record.setUint16(36, 1000 + (index % 60_000));
-  record.setUint8(49, 2);
-}
-
-function randomOrder(record: DataView, index: number, count: number): void {
-  const place = (index * 7919) % count;
-  setTime(record, place);
-  // Of 1044 octets, as after a capture with a limit of 40.
-  record.setUint32(12, 1044, true);
-  record.setUint16(18, 1044);
-  record.setUint32(40, 1 + 1004 * place);
-}
 
 describe("the engine's module", async () => {
   const module = await WebAssembly.compile(readFileSync(WASM));
@@ -380,26 +328,6 @@ describe("the engine's module", async () => {
     );
     assert.ok(diagnosed < 48 * 2 ** 20 && reader.memory < 96 * 2 ** 20);
     closeSync(file);
-  });
-
-  test("captures of 100 MB that need most memory are diagnosed in bounded memory", async () => {
-    for (const [name, change, most] of [
-      ["a connection for each packet", manyConnections, 300],
-      ["packets in random order", randomOrder, 300],
-    ] as const) {
-      const reader = await Instance.start(module, madeCapture(1_800_000, change));
-      const began = performance.now();
-      const { head } = readMessage(reader.ask({ request: "diagnose", name }));
-      const report = head.report as unknown as Report;
-      assert.equal(report.packets, 1_800_000, name);
-      assert.equal(report.damaged, null);
-      const memory = reader.memory / 2 ** 20;
-      const seconds = (performance.now() - began) / 1e3;
-      console.log(
-        `100 MB, ${name}: ${memory.toFixed(0)} MiB, ${seconds.toFixed(1)} s, answer ${report.connections.length}`,
-      );
-      assert.ok(memory < most, `${name}: ${memory} MiB`);
-    }
   });
 
   test("a file that is no capture gives one message", async () => {
