@@ -105,21 +105,21 @@ def test_seeds_differ(found: list[Mix]) -> None:
 
 
 def test_vegas_favours_a_flow_with_an_overestimated_base_rtt() -> None:
-    """A flow that mistakes the queue for the path gets at least the median of the others (Mo et al. 1999).
+    """Flows that mistake the queue for the path get more than the median of the others in the mean (Mo et al. 1999).
 
     Half a millisecond is four packets. Vegas leaves two to four in the queue, so a smaller
     difference is no mistake.
     """
     one = mixes.case("vegas", "vegas", SHALLOW_TEN)
-    mistakes = 0
+    gains = []
     for run in runs.simulate([one], mixes.NAME)[one]:
         flows = list(run["flows"].values())
         mistaken = max(flows, key=lambda flow: float(flow["min_rtt_ms"]))
         if mistaken["min_rtt_ms"] < min(flow["min_rtt_ms"] for flow in flows) + 0.5:
             continue
-        mistakes += 1
-        assert mistaken["goodput_mbit_s"] >= statistics.median(flow["goodput_mbit_s"] for flow in flows)
-    assert mistakes
+        gains.append(mistaken["goodput_mbit_s"] - statistics.median(flow["goodput_mbit_s"] for flow in flows))
+    assert gains
+    assert statistics.mean(gains) > 0
 
 
 def test_groups_are_read_from_their_own_flows() -> None:
