@@ -43,6 +43,7 @@ study: setup ## Run the studies that ship, in quick mode (three minutes); write 
 # (docs/design/012-what-tests-run.md).
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
+	@$(MAKE) --no-print-directory test-compile
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 	@$(MAKE) --no-print-directory test-host
@@ -54,9 +55,10 @@ test: ## Run the tests, of studies and live runs those marked brief
 RUST_TESTS := env RUSTC_WRAPPER=$(CURDIR)/tools/rustc_tests cargo nextest run --cargo-profile release --workspace --locked --tests \
   --config profile.release.package.anabranch-gatewayd.opt-level=1
 
+# Tests in Python call the group controller, and no test in Rust makes cargo build it.
 test-compile:
 	$(RUN) $(RUST_TESTS) --no-run
-	$(RUN) cargo build --quiet --profile release --workspace --locked --example decisions
+	$(RUN) cargo build --quiet --profile release --workspace --locked --example decisions --bin anabranch-group
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
 # Four times as many at once as there are processors: those that run live sleep most of the time.
