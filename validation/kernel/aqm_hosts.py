@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from group_hosts import Flow, run
+from kernel.group_hosts import Flow, run
 
 HOSTS = ("S", "RT", "M", "R")
 HOPS = (("S", "RT", 1), ("RT", "M", 2), ("M", "R", 3))

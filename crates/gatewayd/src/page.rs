@@ -271,7 +271,7 @@ impl Source {
     /// after which a supervisor starts it again in the new group.
     fn has_another_group(&self) -> Option<String> {
         let own = self.group?;
-        let about = fs::symlink_metadata(&self.socket);
+        let about = fs::metadata(&self.socket);
         let is_another = is_denied(&about) || about.is_ok_and(|about| about.gid() != own);
         is_another.then(|| {
             let at = self.socket.display();
