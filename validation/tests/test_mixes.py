@@ -107,6 +107,9 @@ def test_seeds_differ(found: list[Mix]) -> None:
 def test_vegas_favours_a_flow_with_an_overestimated_base_rtt() -> None:
     """Flows that mistake the queue for the path get more than the median of the others in the mean (Mo et al. 1999).
 
+    Until 2026-11-30 each run had to meet this, and all three did. With PRR's divisor of Linux one run does not: 3.0
+    Mbit/s, where the median is 4.5.
+
     Half a millisecond is four packets. Vegas leaves two to four in the queue, so a smaller
     difference is no mistake.
     """

@@ -73,7 +73,7 @@ pub struct Underway<'a, B: Body = Length> {
     pub links: &'a [(String, [LinkId; 2])],
     /// Groups by name.
     pub groups: &'a [(String, GroupId)],
-    /// The samples until now: the first rows of those of the finished run.
+    /// The samples until now, with which the finished run's samples begin.
     pub samples: &'a Samples,
 }
 
@@ -236,7 +236,7 @@ impl<'a, B: Body> Simulation<'a, B> {
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
         self.run_watched(&mut |underway| report(underway.share))
     }
-    /// Makes the run, and shows its state at intervals. Results are those of [`Self::run`].
+    /// Makes the run with the results of [`Self::run`], and shows its state at intervals.
     ///
     /// # Errors
     /// As [`Self::run_with`].

@@ -77,8 +77,8 @@ impl Gateway {
     }
 
     /// Takes waiting datagrams, up to a limit: a report that waits after other datagrams would make
-    /// its path appear silent. Packets are delivered while the last socket is read, because those of
-    /// a flow that uses several paths wait for each other.
+    /// its path appear silent. Packets are delivered while the last socket is read, because packets
+    /// of a flow that uses several paths wait for each other.
     pub(super) fn take_datagrams(&mut self, sockets: &[u32]) {
         let mut taken = 0;
         for (at, &local) in sockets.iter().enumerate() {
