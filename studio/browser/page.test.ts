@@ -172,7 +172,9 @@ describe("the studio's page", () => {
 
   test("charts fill in during a long run, and keep the part of a stopped run", async () => {
     const page = await opened();
-    const text = (await editor(page).inputValue()).replace('duration = "15 s"', 'duration = "3000 s"');
+    const text = (await editor(page).inputValue())
+      .replace('duration = "15 s"', 'duration = "3000 s"')
+      .replace("[link.bottleneck]", "[link.wan]");
     const times = await page.evaluate(async () => {
       const { dataset } = document.documentElement;
       const made: number[] = [];
@@ -189,6 +191,10 @@ describe("the studio's page", () => {
     });
     assert.match(await verdict(page), /under way/);
     assert.match(await page.locator(".running").innerText(), / of 3000 s/);
+    // The drawing and the controls are those of the run under way, not of the run before.
+    assert.equal(await page.getByRole("button", { name: /^Link wan / }).count(), 1);
+    assert.match(await page.getByRole("form", { name: "Controls" }).innerText(), /Link wan/);
+    assert.doesNotMatch(await page.locator(".flows").innerText(), /Mbit/);
     await afterRun(page, () => page.getByRole("button", { name: "Stop" }).click());
     assert.match(await page.locator(".notice").innerText(), /Stopped after [\d.]+ of 3000 s/);
     assert.match(await verdict(page), /ended after [\d.]+ of 3000 s, and has no result/);

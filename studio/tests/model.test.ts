@@ -7,8 +7,9 @@ import { tableOf } from "../src/engine/local.ts";
 import { command } from "../src/model/command.ts";
 import { difference } from "../src/model/compare.ts";
 import { gain, sentence } from "../src/model/help.ts";
+import { Newest } from "../src/model/newest.ts";
 import { figure, megabits, milliseconds, rateText, timeText } from "../src/model/quantity.ts";
-import type { Run } from "../src/model/run.ts";
+import type { Shown } from "../src/model/run.ts";
 import { ordersOf, places, type Swept, sweptCharts } from "../src/model/sweep.ts";
 
 test("quantities in both ways", () => {
@@ -20,6 +21,24 @@ test("quantities in both ways", () => {
   assert.equal(timeText(0.25), "0.25 ms");
   assert.equal(figure(12345.6), "12,346");
   assert.equal(figure(null), "–");
+});
+
+test("of the parts that arrive during a drawing only the newest is drawn", () => {
+  const [drawn, ends]: [number[], (() => void)[]] = [[], []];
+  const parts = new Newest<number>(
+    (part) => drawn.push(part),
+    (after) => ends.push(after),
+  );
+  for (const part of [1, 2, 3]) parts.offer(part);
+  assert.deepEqual(drawn, [1]);
+  ends.shift()!();
+  assert.deepEqual(drawn, [1, 3]);
+  parts.offer(4);
+  parts.drop();
+  ends.shift()!();
+  assert.deepEqual(drawn, [1, 3]);
+  parts.offer(5);
+  assert.deepEqual(drawn, [1, 3, 5]);
 });
 
 test("the command quotes a text for the shell", () => {
@@ -72,7 +91,7 @@ test("a paired difference has a t interval", () => {
 });
 
 test("a sweep orders its runs by value and seed, and draws means with intervals", () => {
-  const run = { text: "x", seed: 3, resolved: { seed: 1 } } as unknown as Run;
+  const run = { text: "x", seed: 3, resolved: { seed: 1 }, flows: [] } as unknown as Shown;
   const order = { path: "link.a.rate", values: ["1 Mbit/s", "2 Mbit/s"], seeds: 2 };
   assert.deepEqual(ordersOf(run, order).slice(1, 3), [
     { scenario: "x", set: ['link.a.rate="1 Mbit/s"'], seed: 4 },

@@ -188,7 +188,7 @@ function queues({ queues: all, resolved }: Drawn, links: Table, look: Look): Cha
     const rows = links.rowsWith("link", link).filter((row) => codes[row] === code);
     const x = chosen(links.numbers("time_s"), rows);
     const y = chosen(links.numbers("queue_packets"), rows);
-    const isOne = capacityOf({ ...resolved.link, ...resolved.group }[link], undefined, way) > 0;
+    const isOne = capacityOf({ ...resolved.link, ...resolved.group }[link], way) > 0;
     return {
       label: look.label(isOne ? `${link} ${way}` : link),
       x,

@@ -20,6 +20,15 @@ export interface Run {
   took: number;
 }
 
+/** A path as the page shows it: that of a finished run, or of one under way, which has no summary. */
+export interface Shown {
+  text: string;
+  seed: number | undefined;
+  resolved: Resolved;
+  flows: string[];
+  summary?: Summary;
+}
+
 /** Packets that a page records; a longer run has no chart of sequences. */
 export const MOST_PACKETS = 1_500_000;
 /** A packet on a link, in bits. */
@@ -96,6 +105,11 @@ export async function run(
   if (packets && focus !== undefined) await focusOn(engine, made, focus);
   made.took = performance.now() - began;
   return made;
+}
+
+/** The path of a finished run. */
+export function shownOf({ text, seed, resolved, summary }: Run): Shown {
+  return { text, seed, resolved, flows: Object.keys(summary.flows), summary };
 }
 
 /** A finished run as the charts draw it. */

@@ -95,18 +95,20 @@ export interface LinkWay {
 }
 
 /** The direction of a link that most limits a flow: the slowest of its route. */
-export function bottleneck(resolved: Resolved, summary: Summary, flow?: string): LinkWay | undefined {
+export function bottleneck(resolved: Resolved, summary: Summary | undefined, flow?: string): LinkWay | undefined {
   const table = flow === undefined ? undefined : tableOf(resolved, flow);
-  const route = table?.route?.some((link) => summary.links[link]) ? table.route : undefined;
   const links = { ...resolved.link, ...resolved.group };
+  const names = Object.keys(summary?.links ?? links);
+  const route = table?.route?.some((link) => names.includes(link)) ? table.route : undefined;
   let best: LinkWay | undefined;
   let least = Number.POSITIVE_INFINITY;
-  for (const [link, ways] of Object.entries(summary.links)) {
+  for (const link of names) {
     if (route && !route.includes(link)) continue;
     for (const way of WAYS) {
-      const capacity = capacityOf(links[link], ways[way], way);
+      const capacity = capacityOf(links[link], way);
+      const found = summary?.links[link][way];
       // Of equal rates, the direction with more packets dropped or waiting limits.
-      const load = (ways[way].mean_queue_packets ?? 0) + ways[way].dropped_packets + (ways[way].utilization ?? 0);
+      const load = (found?.mean_queue_packets ?? 0) + (found?.dropped_packets ?? 0) + (found?.utilization ?? 0);
       const score = capacity - 1e-6 * Math.min(load, 1e5) * capacity;
       if (capacity > 0 && score < least) {
         least = score;
@@ -120,7 +122,7 @@ export function bottleneck(resolved: Resolved, summary: Summary, flow?: string):
 import { megabits } from "./quantity.ts";
 
 /** The rate of a direction in Mbit/s; infinite if it is unlimited or follows a trace. */
-export function capacityOf(link: LinkTable | undefined, _: LinkSummary | undefined, way: Way): number {
+export function capacityOf(link: LinkTable | undefined, way: Way): number {
   const service = link?.[way]?.service ?? link?.service;
   if (service?.file) return Number.POSITIVE_INFINITY;
   return megabits(link?.[way]?.rate ?? link?.rate) ?? Number.POSITIVE_INFINITY;

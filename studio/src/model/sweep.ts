@@ -2,7 +2,7 @@
 import type { Chart, Series } from "../chart/model.ts";
 import { interval, mean } from "../study/statistics.ts";
 import { quoted } from "../toml/edit.ts";
-import type { Run } from "./run.ts";
+import type { Shown } from "./run.ts";
 import { bottleneck, type Resolved, type Summary } from "./summary.ts";
 
 /** Most runs of a sweep. */
@@ -27,7 +27,7 @@ function toml(value: string): string {
 }
 
 /** The runs of a sweep: all seeds of the first value, then those of the next. */
-export function ordersOf(run: Run, { path, values, seeds }: Order) {
+export function ordersOf(run: Shown, { path, values, seeds }: Order) {
   if (!path) throw new Error("the path of a value was expected, for example link.NAME.rate");
   if (values.length < 2 || values.includes(""))
     throw new Error("two values or more were expected, separated by commas");

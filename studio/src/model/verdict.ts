@@ -98,7 +98,7 @@ export function verdict(summary: Summary, resolved: Resolved): string {
   if (named.length === 1) {
     const [name, flow] = named[0];
     const at = bottleneck(resolved, summary, name);
-    const capacity = at ? capacityOf(links[at.link], undefined, at.way) : Number.POSITIVE_INFINITY;
+    const capacity = at ? capacityOf(links[at.link], at.way) : Number.POSITIVE_INFINITY;
     const result = served(flow);
     const of = Number.isFinite(capacity) ? ` of ${figure(capacity)}` : "";
     const rates = `${figure(rate(flow))}${of} Mbit/s`;
@@ -108,7 +108,7 @@ export function verdict(summary: Summary, resolved: Resolved): string {
   }
   const total = named.reduce((sum, [, flow]) => sum + rate(flow), 0);
   const at = bottleneck(resolved, summary);
-  const capacity = at ? capacityOf(links[at.link], undefined, at.way) : Number.POSITIVE_INFINITY;
+  const capacity = at ? capacityOf(links[at.link], at.way) : Number.POSITIVE_INFINITY;
   const of = Number.isFinite(capacity) ? ` of ${figure(capacity)}` : "";
   const shares =
     named.length <= MOST_NAMED

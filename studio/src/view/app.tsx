@@ -10,8 +10,9 @@ import { FIRST, ready } from "../model/gallery.ts";
 import { Latest } from "../model/latest.ts";
 import { Many } from "../model/many.ts";
 import names from "../model/names.json";
+import { Newest } from "../model/newest.ts";
 import { figure } from "../model/quantity.ts";
-import { drawnOf, focusOn, liveOf, type Run, run } from "../model/run.ts";
+import { drawnOf, focusOn, liveOf, type Run, run, type Shown, shownOf } from "../model/run.ts";
 import { mainRows } from "../model/sequence.ts";
 import { decode, encode, type State } from "../model/share.ts";
 import { bottleneck, type LinkWay } from "../model/summary.ts";
@@ -61,6 +62,7 @@ interface Step {
 /** The first part of a run that is under way or was stopped. */
 interface FirstPart {
   underway: Underway;
+  path: Shown;
   isStopped: boolean;
   /** When it arrived. */
   at: number;
@@ -205,14 +207,17 @@ export function App({ module, worker, local, studies }: Props) {
       if (!isCurrent()) return;
       const long = setTimeout(() => setLong(true), LONG_MS);
       let last: FirstPart | undefined;
-      const take = (underway: Underway) => {
+      const parts = new Newest((underway: Underway) => {
         if (!isCurrent()) return;
-        last = { underway, isStopped: false, at: performance.now() };
+        const path = { text, seed, resolved: underway.resolved, flows: underway.flows };
+        last = { underway, path, isStopped: false, at: performance.now() };
         view.setWhole(underway.duration);
         setPartial(last);
-      };
+      });
       try {
-        const made = await run(engine, { text, seed, focus: current.current.flow }, setShare, take);
+        const made = await run(engine, { text, seed, focus: current.current.flow }, setShare, (part) =>
+          parts.offer(part),
+        );
         view.setWhole(made.duration);
         setPartial(undefined);
         setDone(made);
@@ -237,6 +242,7 @@ export function App({ module, worker, local, studies }: Props) {
           );
         setProblem(found.kind === "stopped" ? undefined : found);
       } finally {
+        parts.drop();
         clearTimeout(long);
         setLong(false);
         setShare(undefined);
@@ -304,11 +310,14 @@ export function App({ module, worker, local, studies }: Props) {
     setFocused((n) => n + 1);
   };
 
+  const path = partial ? partial.path : done && shownOf(done);
   const shownFlow =
-    done &&
-    (flow && Object.hasOwn(done.summary.flows, flow) ? flow : (done.focus ?? Object.keys(done.summary.flows)[0]));
+    path && (flow && path.flows.includes(flow) ? flow : ((partial ? undefined : done?.focus) ?? path.flows[0]));
   const shownLink =
-    done && (link && done.summary.links[link.link] ? link : bottleneck(done.resolved, done.summary, shownFlow));
+    path &&
+    (link && { ...path.resolved.link, ...path.resolved.group }[link.link]
+      ? link
+      : bottleneck(path.resolved, path.summary, shownFlow));
   const packets = partial ? undefined : done?.message.tables.get("packets");
   const charts = useMemo(() => {
     const drawn = partial?.underway ?? (done && drawnOf(done));
@@ -544,31 +553,31 @@ export function App({ module, worker, local, studies }: Props) {
             </button>
           </div>
         )}
-        {done && (
+        {path && (
           <Topology
-            run={done}
+            path={path}
             width={width - 48}
             link={shownLink}
             flow={shownFlow}
-            moving={now === undefined || !packets ? undefined : movingAt(done, packets, rows, now)}
+            moving={now === undefined || !packets || !done ? undefined : movingAt(done, packets, rows, now)}
             moved={moved}
             onMove={move}
             onLink={setLink}
             onFlow={focus}
             onDrag={(from, to) =>
               text !== undefined &&
-              change(to === undefined ? addHost(text, done.resolved, from) : addLink(text, done.resolved, from, to))
+              change(to === undefined ? addHost(text, path.resolved, from) : addLink(text, path.resolved, from, to))
             }
           />
         )}
-        {done && <Sweep many={many} run={done} link={shownLink} theme={theme} />}
-        {done && text !== undefined && (
-          <Build run={done} text={text} link={shownLink} flow={shownFlow} onText={change} />
+        {path && <Sweep many={many} path={path} link={shownLink} theme={theme} />}
+        {path && text !== undefined && (
+          <Build path={path} text={text} link={shownLink} flow={shownFlow} onText={change} />
         )}
         <div class="columns">
           <div class="side">
-            {done && text !== undefined && (
-              <Knobs run={done} text={text} link={shownLink} flow={shownFlow} names={names} onText={change} />
+            {path && text !== undefined && (
+              <Knobs path={path} text={text} link={shownLink} flow={shownFlow} names={names} onText={change} />
             )}
             {text !== undefined && (
               <Editor
@@ -580,7 +589,7 @@ export function App({ module, worker, local, studies }: Props) {
                 }}
               />
             )}
-            {done && (
+            {path && (
               <section class="same" aria-label="The same run outside">
                 <h2>The same run as a command</h2>
                 <pre tabIndex={0}>{line}</pre>
@@ -590,7 +599,7 @@ export function App({ module, worker, local, studies }: Props) {
                     type="number"
                     min={0}
                     step={1}
-                    value={seed ?? done.resolved.seed}
+                    value={seed ?? path.resolved.seed}
                     onChange={(event) => {
                       const value = event.currentTarget.valueAsNumber;
                       setSeed(Number.isSafeInteger(value) && value >= 0 ? value : undefined);
@@ -602,7 +611,7 @@ export function App({ module, worker, local, studies }: Props) {
                     Run with this machine's kernel
                   </button>
                 )}
-                {!partial && (
+                {done && !partial && (
                   <>
                     <Digest engine={aside} run={done} />
                     <p class="soft">

@@ -1,11 +1,11 @@
 /** Builds a topology: hosts, links, flows, gateways and impairments. Each step is written into the text. */
 import { useState } from "preact/hooks";
 import * as build from "../model/build.ts";
-import type { Run } from "../model/run.ts";
+import type { Shown } from "../model/run.ts";
 import type { LinkWay } from "../model/summary.ts";
 
 interface Props {
-  run: Run;
+  path: Shown;
   text: string;
   link: LinkWay | undefined;
   flow: string | undefined;
@@ -27,8 +27,8 @@ function Pick(props: { label: string; value: string; names: string[]; on(value: 
   );
 }
 
-export function Build({ run, text, link, flow, onText }: Props) {
-  const { resolved } = run;
+export function Build({ path, text, link, flow, onText }: Props) {
+  const { resolved } = path;
   const nodes = build.nodesOf(resolved);
   const [first, setFirst] = useState("");
   const [second, setSecond] = useState("");
@@ -84,7 +84,7 @@ export function Build({ run, text, link, flow, onText }: Props) {
           </button>
         )}
       </div>
-      {link && <Impairments run={run} text={text} link={link} onText={onText} />}
+      {link && <Impairments path={path} text={text} link={link} onText={onText} />}
       <p class="hint">
         Drag a node to move it, or move it with the arrow keys. Drag its + to another node to add a link, or into the
         free space to add a host. Ctrl-Z undoes a step.
@@ -95,17 +95,17 @@ export function Build({ run, text, link, flow, onText }: Props) {
 
 /** The impairments of a direction of a link, in the order in which packets meet them. */
 function Impairments({
-  run,
+  path,
   text,
   link,
   onText,
 }: {
-  run: Run;
+  path: Shown;
   text: string;
   link: LinkWay;
   onText(text: string): void;
 }) {
-  const { resolved } = run;
+  const { resolved } = path;
   const all = build.impairmentsOf(resolved, link);
   if (!all.length) return null;
   return (

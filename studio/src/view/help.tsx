@@ -14,6 +14,12 @@ interface Answer {
   ratio: number;
 }
 
+/** The changes that help, and the runs of each. */
+interface Found {
+  answers: Answer[];
+  seeds: number;
+}
+
 interface Props {
   engine: Engine;
   run: Run;
@@ -23,12 +29,12 @@ interface Props {
 }
 
 export function Help({ engine, run, seed, onText }: Props) {
-  const [answers, setAnswers] = useState<Answer[]>();
+  const [found, setFound] = useState<Found>();
   const [tried, setTried] = useState<[number, number]>();
   const asked = useRef(0);
   useEffect(() => {
     asked.current++;
-    setAnswers(undefined);
+    setFound(undefined);
     setTried(undefined);
   }, [run]);
 
@@ -48,11 +54,11 @@ export function Help({ engine, run, seed, onText }: Props) {
     setTried([0, all.length]);
     try {
       const base = await over(run.text);
-      const found: Answer[] = [];
+      const answers: Answer[] = [];
       for (const [i, change] of all.entries()) {
         try {
           const result = await over(change.text);
-          found.push({ change, words: sentence(change, base, result, flow), ratio: gain(base, result, flow) });
+          answers.push({ change, words: sentence(change, base, result, flow), ratio: gain(base, result, flow) });
         } catch (error) {
           // A change that the scenario does not permit is no candidate.
           if (!(error instanceof Problem) || error.kind !== "scenario") throw error;
@@ -60,9 +66,10 @@ export function Help({ engine, run, seed, onText }: Props) {
         if (mine !== asked.current) return;
         setTried([i + 1, all.length]);
       }
-      setAnswers(found.filter(({ ratio }) => helps(ratio)).sort((a, b) => b.ratio - a.ratio));
+      const best = answers.filter(({ ratio }) => helps(ratio)).sort((a, b) => b.ratio - a.ratio);
+      setFound({ answers: best, seeds: count });
     } catch {
-      if (mine === asked.current) setAnswers([]);
+      if (mine === asked.current) setFound({ answers: [], seeds: count });
     } finally {
       if (mine === asked.current) setTried(undefined);
     }
@@ -83,18 +90,21 @@ export function Help({ engine, run, seed, onText }: Props) {
         {tried ? `Stop (${tried[0]} of ${tried[1]} tried)` : "What would help"}
       </button>
       <div aria-live="polite">
-        {answers && answers.length === 0 && <p>None of the changes tried helps by 5 % or more.</p>}
-        {answers && answers.length > 0 && (
-          <ol>
-            {answers.slice(0, 3).map(({ change, words }) => (
-              <li key={change.words}>
-                {words}{" "}
-                <button type="button" onClick={() => onText(change.text)}>
-                  Apply
-                </button>
-              </li>
-            ))}
-          </ol>
+        {found?.answers.length === 0 && <p>None of the changes tried helps by 5 % or more.</p>}
+        {found !== undefined && found.answers.length > 0 && (
+          <>
+            <ol>
+              {found.answers.slice(0, 3).map(({ change, words }) => (
+                <li key={change.words}>
+                  {words}{" "}
+                  <button type="button" onClick={() => onText(change.text)}>
+                    Apply
+                  </button>
+                </li>
+              ))}
+            </ol>
+            {found.seeds > 1 && <p class="soft">Means of {found.seeds} seeds.</p>}
+          </>
         )}
       </div>
     </div>

@@ -1,11 +1,11 @@
 /** Controls of the chosen link and flow. Each change is written into the scenario's text. */
 import * as knobs from "../model/knobs.ts";
 import { megabits, milliseconds, percent, rateText, timeText } from "../model/quantity.ts";
-import type { Run } from "../model/run.ts";
+import type { Shown } from "../model/run.ts";
 import type { LinkWay } from "../model/summary.ts";
 
 interface Props {
-  run: Run;
+  path: Shown;
   text: string;
   link: LinkWay | undefined;
   flow: string | undefined;
@@ -66,8 +66,8 @@ function Choice(props: { label: string; value: string; names: string[]; on(value
   );
 }
 
-export function Knobs({ run, text, link, flow, names, onText }: Props) {
-  const { resolved } = run;
+export function Knobs({ path, text, link, flow, names, onText }: Props) {
+  const { resolved } = path;
   const way = link && knobs.directionOf(resolved, link);
   const table = flow?.replace(/\/\d+$/, "");
   const own = table === undefined ? undefined : resolved.flow?.[table];

@@ -3,20 +3,20 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Chart } from "../chart/model.ts";
 import { View } from "../chart/plot.ts";
 import type { Many } from "../model/many.ts";
-import type { Run } from "../model/run.ts";
+import type { Shown } from "../model/run.ts";
 import type { LinkWay } from "../model/summary.ts";
 import { type Order, ordersOf, type Swept, sweptCharts } from "../model/sweep.ts";
 import { One } from "./charts.tsx";
 
 interface Props {
   many: Many;
-  run: Run;
+  path: Shown;
   link: LinkWay | undefined;
   theme: number;
 }
 
-export function Sweep({ many, run, link, theme }: Props) {
-  const [path, setPath] = useState("");
+export function Sweep({ many, path, link, theme }: Props) {
+  const [key, setKey] = useState("");
   const [values, setValues] = useState("5 Mbit/s, 10 Mbit/s, 20 Mbit/s, 40 Mbit/s");
   const [seeds, setSeeds] = useState(many.isNative ? 20 : 5);
   const [charts, setCharts] = useState<Chart[]>();
@@ -26,15 +26,15 @@ export function Sweep({ many, run, link, theme }: Props) {
   const view = useMemo(() => new View(), []);
   const abort = useRef<AbortController>();
   useEffect(() => () => abort.current?.abort(), []);
-  const table = link && run.resolved.group?.[link.link] ? "group" : "link";
-  const chosen = path || (link ? `${table}.${link.link}.rate` : "");
+  const table = link && path.resolved.group?.[link.link] ? "group" : "link";
+  const chosen = key || (link ? `${table}.${link.link}.rate` : "");
   const ask = async () => {
     const order: Order = { path: chosen, values: values.split(",").map((one) => one.trim()), seeds };
     const control = new AbortController();
     abort.current = control;
     setProblem("");
     try {
-      const orders = ordersOf(run, order);
+      const orders = ordersOf(path, order);
       setMade([0, orders.length]);
       const results: Swept[] = await many.runs(orders, (count) => setMade([count, orders.length]), control.signal);
       const drawn = sweptCharts(order, results);
@@ -54,7 +54,7 @@ export function Sweep({ many, run, link, theme }: Props) {
       <summary>Sweep a value</summary>
       <div class="row">
         <label>
-          Value <input value={chosen} size={26} onInput={(event) => setPath(event.currentTarget.value)} />
+          Value <input value={chosen} size={26} onInput={(event) => setKey(event.currentTarget.value)} />
         </label>
         <label>
           from the list <input value={values} size={40} onInput={(event) => setValues(event.currentTarget.value)} />

@@ -1,8 +1,8 @@
 /** The drawing of the network. A link is a button that chooses it for the controls. */
 
 import { figure, percent } from "../model/quantity.ts";
-import type { Run } from "../model/run.ts";
-import { type LinkWay, tableOf, WAYS } from "../model/summary.ts";
+import type { Shown } from "../model/run.ts";
+import { type LinkWay, type Summary, tableOf, WAYS, type Way } from "../model/summary.ts";
 import { LINE, layout, MOST_LINKS, type Moved } from "../model/topology.ts";
 import { protocolOf } from "../model/verdict.ts";
 
@@ -14,7 +14,7 @@ export interface Moving {
 }
 
 interface Props {
-  run: Run;
+  path: Shown;
   width: number;
   link: LinkWay | undefined;
   flow: string | undefined;
@@ -37,8 +37,8 @@ const STEP = 12;
 
 const MOST_FLOWS = 8;
 
-export function Topology({ run, width, link, flow, moving, moved, onLink, onFlow, onMove, onDrag }: Props) {
-  const { resolved, summary } = run;
+export function Topology({ path, width, link, flow, moving, moved, onLink, onFlow, onMove, onDrag }: Props) {
+  const { resolved, flows, summary } = path;
   const count = Object.keys({ ...resolved.link, ...resolved.group }).length;
   if (count > MOST_LINKS) return <p class="soft">{count} links are too many for a drawing.</p>;
   if (!count) return null;
@@ -119,10 +119,10 @@ export function Topology({ run, width, link, flow, moving, moved, onLink, onFlow
           <path key={box.name} id={`way-${box.name}`} d={box.d} class="wire" />
         ))}
         {drawn.links.map((box) => {
-          const ways = summary.links[box.name];
+          const ways = summary?.links[box.name];
           const used = ways ? Math.max(ways.forward.utilization ?? 0, ways.reverse.utilization ?? 0) : 0;
           const isChosen = link?.link === box.name;
-          const choose = () => onLink({ link: box.name, way: busierWay(run, box.name) });
+          const choose = () => onLink({ link: box.name, way: busierWay(path.summary, box.name) });
           return (
             <g
               key={box.name}
@@ -210,38 +210,34 @@ export function Topology({ run, width, link, flow, moving, moved, onLink, onFlow
         })}
       </svg>
       <ul class="flows">
-        {Object.entries(summary.flows)
-          .slice(0, MOST_FLOWS)
-          .map(([name, one]) => {
-            const table = tableOf(resolved, name);
-            return (
-              <li key={name}>
-                <button
-                  type="button"
-                  class={name === flow ? "plain chosen" : "plain"}
-                  aria-pressed={name === flow}
-                  onClick={() => onFlow(name)}
-                >
-                  {name}
-                </button>{" "}
-                {table ? `${table.from} → ${table.to}` : ""}, {protocolOf(resolved, name)}: {figure(one.goodput_mbit_s)}{" "}
-                Mbit/s
-              </li>
-            );
-          })}
-        {Object.keys(summary.flows).length > MOST_FLOWS && (
-          <li class="soft">and {Object.keys(summary.flows).length - MOST_FLOWS} more</li>
-        )}
+        {flows.slice(0, MOST_FLOWS).map((name) => {
+          const table = tableOf(resolved, name);
+          return (
+            <li key={name}>
+              <button
+                type="button"
+                class={name === flow ? "plain chosen" : "plain"}
+                aria-pressed={name === flow}
+                onClick={() => onFlow(name)}
+              >
+                {name}
+              </button>{" "}
+              {table ? `${table.from} → ${table.to}` : ""}, {protocolOf(resolved, name)}
+              {summary ? `: ${figure(summary.flows[name].goodput_mbit_s)} Mbit/s` : ""}
+            </li>
+          );
+        })}
+        {flows.length > MOST_FLOWS && <li class="soft">and {flows.length - MOST_FLOWS} more</li>}
       </ul>
     </div>
   );
 }
 
 /** The direction of a link with more packets. */
-export function busierWay(run: Run, link: string): "forward" | "reverse" {
-  const ways = run.summary.links[link];
+function busierWay(summary: Summary | undefined, link: string): Way {
+  const ways = summary?.links[link];
   if (!ways) return "forward";
-  const load = (way: "forward" | "reverse") => ways[way].utilization ?? 0;
+  const load = (way: Way) => ways[way].utilization ?? 0;
   return load("reverse") > load("forward") ? "reverse" : WAYS[0];
 }
 
