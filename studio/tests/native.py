@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.python import quic_log, two_points  # noqa: E402 - of this checkout
 
-JUDGED = ("link-aggregation", "multipath", "fairness")
+JUDGED = ("link-aggregation", "multipath", "fairness", "reordering")
 """The studies whose runs of the quick grid take the studio's engine less than a minute each."""
 MOST_S = 60.0
 """Longest ready-made scenario that is run."""

@@ -217,8 +217,10 @@ config_load() { UCI=$STUB/$1; }
 config_get() { eval "$1=\$(cat \"\$UCI/$2/$3\" 2>/dev/null | head -n 1)"; }
 config_get_bool() { config_get "$1" "$2" "$3"; eval "[ -n \"\$$1\" ] || $1=$4"; }
 config_list_foreach() {
-    [ -f "$UCI/$1/$2" ] || return 0
-    while IFS= read -r item; do "$3" "$item"; done <"$UCI/$1/$2"
+    file=$UCI/$1/$2 callback=$3
+    shift 3
+    [ -f "$file" ] || return 0
+    while IFS= read -r item; do "$callback" "$item" "$@"; done <"$file"
 }
 config_foreach() {
     for place in "$UCI"/*; do
@@ -304,7 +306,13 @@ def test_the_init_script_controls_each_enabled_bond(tmp_path: Path, shell: list[
     uci(
         tmp_path,
         {
-            "bond0": {".type": "bond", "enabled": "1", "least": "2", "set": "interval=6 s\npercentile=95"},
+            "bond0": {
+                ".type": "bond",
+                "enabled": "1",
+                "least": "2",
+                "set": "interval=6 s\npercentile=95",
+                "power": "idle=3 W",
+            },
             "wan": {".type": "bond", "enabled": "1", "bond": "bond7", "method": "peak-forecast"},
             "off": {".type": "bond", "enabled": "0"},
         },
@@ -324,6 +332,7 @@ def test_the_init_script_controls_each_enabled_bond(tmp_path: Path, shell: list[
         "command --least 2",
         "command --set interval=6 s",
         "command --set percentile=95",
+        "command --power idle=3 W",
         f"command {program_file} control bond7",
         "command --method peak-forecast",
     ]
