@@ -17,12 +17,12 @@ const MOST = 3 * 2 ** 20;
 export function ready() {
   const files = readdirSync(join(ROOT, "scenarios"), { recursive: true, encoding: "utf8" });
   const chosen = files.filter((file) => file.endsWith(".toml") && !file.startsWith("hosts")).sort();
-  return Object.fromEntries(
-    chosen.map((file) => [
-      `scenarios/${file.replaceAll("\\", "/")}`,
-      readFileSync(join(ROOT, "scenarios", file), "utf8"),
-    ]),
-  );
+  const texts = chosen.map((file) => [
+    `scenarios/${file.replaceAll("\\", "/")}`,
+    readFileSync(join(ROOT, "scenarios", file), "utf8"),
+  ]);
+  // A page runs no eBPF program.
+  return Object.fromEntries(texts.filter(([, text]) => !/^\s*cc = \{ kind = "bpf"/m.test(text)));
 }
 
 export async function bundle(entry, more = {}) {

@@ -133,6 +133,54 @@ describe("the engine's module", async () => {
     );
   });
 
+  test("the verdict is of the direction of the data, and of all links of a gateway", () => {
+    const both = LOSSY.replace(/impair = .*\n/, "").replace(
+      'rate = "20 Mbit/s"',
+      'forward.rate = "20 Mbit/s"\nreverse.rate = "2 Mbit/s"',
+    );
+    const one = ran(both);
+    assert.match(verdict(one.summary, one.resolved), /^[\d.]+ of 20 Mbit\/s/);
+    const two = ran(`${both}\n[flow.back]\nfrom = "B"\nto = "A"\n`);
+    assert.match(
+      verdict(two.summary, two.resolved),
+      /^main [\d.]+ of 20, back [\d.]+ of 2 Mbit\/s; back: link path is full/,
+    );
+    const link = (name: string, rate: number) =>
+      `[link.${name}]\nbetween = ["A", "B"]\nrate = "${rate} Mbit/s"\ndelay = "5 ms"\n`;
+    const gateway = `duration = "3 s"\n${link("one", 10)}${link("two", 5)}[gateway.pair]\nbetween = ["A", "B"]\nroutes = ["one", "two"]\nkind = "tunnel"\n[flow.main]\nfrom = "A"\nto = "B"\n`;
+    const spread = ran(gateway);
+    assert.match(verdict(spread.summary, spread.resolved), /^[\d.]+ of 15 Mbit\/s/);
+    assert.ok(packetsOf(spread.resolved) < 1e5);
+    const event = ran(`${both}\n[[at]]\ntime = "1 s"\nset = { "link.path.forward.rate" = "8 Mbit/s" }\n`);
+    assert.match(verdict(event.summary, event.resolved), /^[\d.]+ Mbit\/s/);
+  });
+
+  test("the packets of a file bound the estimate", () => {
+    const file = LOSSY.replace(/rate = "20 Mbit\/s"/, 'rate = "100 Gbit/s"').replace(
+      'cc = "cubic"',
+      'cc = "cubic"\nworkload = { kind = "file", size = "100 kB" }',
+    );
+    assert.ok(packetsOf(ran(file).resolved) < 1000);
+  });
+
+  test("controls of a direction leave the other, and keep keys that they do not show", () => {
+    const text = LOSSY.replace('rate = "20 Mbit/s"', 'forward.rate = "20 Mbit/s"\nreverse.rate = "2 Mbit/s"').replace(
+      /impair = .*/,
+      'impair = [{ kind = "jitter", mean = "5 ms", distribution = "normal" }]',
+    );
+    const { resolved } = ran(text);
+    let made = knobs.setRate(text, resolved, { link: "path", way: "reverse" }, 3);
+    made = knobs.setReordering(made, resolved, { link: "path", way: "forward" }, 2);
+    const after = ran(made).resolved.link!.path;
+    assert.deepEqual([after.forward?.rate, after.reverse?.rate], ["20 Mbit/s", "3 Mbit/s"]);
+    const jitter = after.forward?.impair?.find(({ kind }) => kind === "jitter");
+    assert.deepEqual([jitter?.mean, jitter?.distribution, jitter?.reorder], ["2 ms", "normal", true]);
+    const burst = ran(
+      LOSSY.replace(/impair = .*/, 'impair = [{ kind = "gilbert-elliott", p = 0.01, r = 0.5 }]'),
+    ).resolved;
+    assert.equal(knobs.otherLossOf(burst.link!.path.forward), "gilbert-elliott");
+  });
+
   test("controls change the text, and the engine reads it", () => {
     const { resolved } = ran(LOSSY);
     const at = { link: "path", way: "forward" } as const;

@@ -109,10 +109,10 @@ impl Path {
     }
 
     /// Whether control messages are sent on this path. If no path is live, they are sent on all. Spare
-    /// paths carry them if the other ones do not deliver them (`is_unheard`).
+    /// paths carry them if the other ones do not deliver them (`is_unanswered`).
     #[must_use]
-    pub const fn carries_control(&self, is_any_live: bool, is_unheard: bool) -> bool {
-        let is_used = is_unheard || !self.liveness.is_spare();
+    pub const fn carries_control(&self, is_any_live: bool, is_unanswered: bool) -> bool {
+        let is_used = is_unanswered || !self.liveness.is_spare();
         let is_live = self.liveness.usable().is_some() && is_used;
         self.route.is_some() && (is_live || !is_any_live)
     }

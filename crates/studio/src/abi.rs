@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use crate::{
     Studio,
-    page::{Page, Wish},
+    page::{Demand, Page},
 };
 
 #[derive(Default)]
@@ -40,12 +40,12 @@ unsafe extern "C" {
 struct Imported;
 
 impl Page for Imported {
-    fn progress(&mut self, share: f64) -> Wish {
+    fn progress(&mut self, share: f64) -> Demand {
         // SAFETY: the page's function takes a number and touches no memory of the module.
         match unsafe { progress(share) } {
-            0 => Wish::Continue,
-            2 => Wish::Part,
-            _ => Wish::Stop,
+            0 => Demand::Continue,
+            2 => Demand::Part,
+            _ => Demand::Stop,
         }
     }
 

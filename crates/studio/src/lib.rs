@@ -22,7 +22,7 @@ use anabranch::{
 use anabranch_columns::Table;
 use anabranch_results::{Cursor, Packets};
 use message::Message;
-use page::{Page, Wish};
+use page::{Demand, Page};
 use request::{Request, Run, Tables, Wanted};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -140,9 +140,9 @@ impl Studio {
             .samples(every)
             .packet_log(order.packets)
             .run_watched(&mut |underway| match page.progress(underway.share) {
-                Wish::Continue => Progress::Continue,
-                Wish::Stop => Progress::Stop,
-                Wish::Part => {
+                Demand::Continue => Progress::Continue,
+                Demand::Stop => Progress::Stop,
+                Demand::Part => {
                     if let Some(part) = part(underway, &order.tables) {
                         page.part(&part.into_octets());
                     }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 /// The page's answer to a report of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum Demand {
     /// Continue.
     Continue,
     /// Stop the request.
@@ -16,9 +16,9 @@ pub enum Wish {
 /// A page.
 pub trait Page {
     /// Receives the completed share of a request, 0 to 1.
-    fn progress(&mut self, share: f64) -> Wish;
+    fn progress(&mut self, share: f64) -> Demand;
 
-    /// Receives the message of a run under way, after [`Wish::Part`].
+    /// Receives the message of a run under way, after [`Demand::Part`].
     fn part(&mut self, message: &[u8]);
 
     /// Octets of the capture; 0 without one.
@@ -50,7 +50,7 @@ impl<'a> Capture<'a> {
 impl Read for Capture<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let share = self.at as f64 / self.length.max(1) as f64;
-        if self.page.progress(share) == Wish::Stop {
+        if self.page.progress(share) == Demand::Stop {
             return Err(io::Error::other("stopped"));
         }
         let count = self.page.read_capture(self.at, into);

@@ -6,7 +6,7 @@ declare const READY: { [file: string]: string };
 /** Files by topic, with a short name for each of the first topic. */
 export const FIRST: readonly [file: string, name: string][] = [
   ["scenarios/live/bbr-beside-cubic.toml", "BBR beside CUBIC"],
-  ["scenarios/unseen/cubic-jitter.toml", "Reordering"],
+  ["scenarios/reordering.toml", "Reordering"],
   ["scenarios/live/lossy.toml", "Random loss"],
   ["scenarios/paths/upload.toml", "Bufferbloat"],
   ["scenarios/paths/download.toml", "Cable download"],

@@ -129,9 +129,9 @@ export function sentence(change: Change, from: Outcome, to: Outcome, flow: strin
   return `With ${change.words}, ${parts.join("; ")}.`;
 }
 
-/** Flow that a change should help: the one with the lowest rate among bulk flows. */
+/** The flow that a change should help: one that waits for responses, or else the slowest with a window. */
 export function neediest(summary: Summary): string | undefined {
-  const names = Object.keys(summary.flows);
+  const names = Object.keys(summary.flows).filter((name) => summary.flows[name].cwnd_limited_share !== null);
   const rate = (name: string) => summary.flows[name].goodput_mbit_s ?? 0;
   const timed = names.find((name) => summary.flows[name].exchanges);
   return timed ?? names.reduce<string | undefined>((a, b) => (a === undefined || rate(b) < rate(a) ? b : a), undefined);

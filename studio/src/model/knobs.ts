@@ -3,11 +3,18 @@ import { has, length, type Path, quoted, remove, set, source } from "../toml/edi
 import { milliseconds, rateText, timeText } from "./quantity.ts";
 import type { Direction, LinkWay, Resolved } from "./summary.ts";
 
-/** The path of a link's key: the direction's if the text has it, the link's otherwise. */
+/** The path of a link's key: that of the direction if the directions differ or the text has it, the link's otherwise. */
 function place(text: string, resolved: Resolved, { link, way }: LinkWay, key: string): Path {
   const table = resolved.group?.[link] ? "group" : "link";
   const own: Path = [table, link, way, key];
-  return has(text, own) ? own : [table, link, key];
+  return has(text, own) || differs(resolved, link, key) ? own : [table, link, key];
+}
+
+/** Whether the directions of a link differ, in one key or at all. */
+export function differs(resolved: Resolved, link: string, key?: string): boolean {
+  const table = resolved.link?.[link] ?? resolved.group?.[link];
+  const part = (way: Direction | undefined) => JSON.stringify((key ? way?.[key as keyof Direction] : way) ?? null);
+  return part(table?.forward) !== part(table?.reverse);
 }
 
 export function setRate(text: string, resolved: Resolved, at: LinkWay, mbit: number): string {
@@ -28,44 +35,76 @@ function impairments(text: string, resolved: Resolved, at: LinkWay): Path {
   return place(text, resolved, at, "impair");
 }
 
-/** Sets the impairment of a kind; `value` is its table, or undefined for none. */
-function setImpairment(text: string, resolved: Resolved, at: LinkWay, kind: string, value: string | undefined): string {
+/** Sets keys of the impairment of a kind, adds it if there is none, or removes it. */
+function setImpairment(
+  text: string,
+  resolved: Resolved,
+  at: LinkWay,
+  kind: string,
+  keys: { [key: string]: string } | undefined,
+): string {
   const list = impairments(text, resolved, at);
   const count = length(text, list);
   for (let i = 0; i < count; i++) {
     if (source(text, [...list, i, "kind"]) !== quoted(kind)) continue;
-    const isInline = source(text, [...list, i]) !== undefined;
-    if (value !== undefined && isInline) return set(text, [...list, i], value);
-    if (value === undefined && isInline) return remove(text, [...list, i]);
-    return editTable(text, [...list, i], kind, value);
+    if (!keys)
+      return source(text, [...list, i]) === undefined ? silenced(text, [...list, i], kind) : remove(text, [...list, i]);
+    return Object.entries(keys).reduce((made, [key, value]) => set(made, [...list, i, key], value), text);
   }
-  if (value === undefined) return text;
-  return has(text, list) ? set(text, [...list, count], value) : set(text, list, `[${value}]`);
+  if (!keys) return text;
+  const value = `{ kind = ${quoted(kind)}, ${Object.entries(keys)
+    .map(([key, one]) => `${key} = ${one}`)
+    .join(", ")} }`;
+  if (has(text, list)) return set(text, [...list, count], value);
+  // The text names a ready path, whose own impairments stay.
+  const before = (directionOf(resolved, at)?.impair ?? []).map(inline);
+  return set(text, list, `[${[...before, value].join(", ")}]`);
 }
 
-/** An impairment whose table has a header: its keys are set one after the other. */
-function editTable(text: string, path: Path, kind: string, value: string | undefined): string {
-  if (value === undefined)
-    return kind === "bernoulli-loss" ? set(text, [...path, "rate"], "0.0") : set(text, [...path, "mean"], '"0 ms"');
-  let made = text;
-  for (const [, key, one] of value.matchAll(/(\w+) = ("[^"]*"|[^,}\s]+)/g))
-    if (key !== "kind") made = set(made, [...path, key], one);
-  return made;
+/** A table of the resolved scenario as an inline table. */
+function inline(table: { [key: string]: unknown }): string {
+  const value = (one: unknown): string => {
+    if (Array.isArray(one)) return `[${one.map(value).join(", ")}]`;
+    if (one && typeof one === "object") return inline(one as { [key: string]: unknown });
+    return typeof one === "string" ? quoted(one) : String(one);
+  };
+  return `{ ${Object.entries(table)
+    .filter(([, one]) => one !== null)
+    .map(([key, one]) => `${key} = ${value(one)}`)
+    .join(", ")} }`;
+}
+
+/** An impairment whose table has a header cannot be removed alone: it does nothing. */
+function silenced(text: string, path: Path, kind: string): string {
+  return kind === "bernoulli-loss" ? set(text, [...path, "rate"], "0.0") : set(text, [...path, "mean"], '"0 ms"');
 }
 
 export function setLoss(text: string, resolved: Resolved, at: LinkWay, rate: number): string {
-  const value = rate > 0 ? `{ kind = "bernoulli-loss", rate = ${Number(rate.toPrecision(2))} }` : undefined;
-  return setImpairment(text, resolved, at, "bernoulli-loss", value);
+  const keys = rate > 0 ? { rate: String(Number(rate.toPrecision(2))) } : undefined;
+  return setImpairment(text, resolved, at, "bernoulli-loss", keys);
 }
 
 /** Delays packets at random so that they overtake each other. */
 export function setReordering(text: string, resolved: Resolved, at: LinkWay, ms: number): string {
-  const value = ms > 0 ? `{ kind = "jitter", mean = ${quoted(timeText(ms))}, reorder = true }` : undefined;
-  return setImpairment(text, resolved, at, "jitter", value);
+  const keys = ms > 0 ? { mean: quoted(timeText(ms)), reorder: "true" } : undefined;
+  return setImpairment(text, resolved, at, "jitter", keys);
 }
 
 export function lossOf(way: Direction | undefined): number {
   return way?.impair?.find(({ kind }) => kind === "bernoulli-loss")?.rate ?? 0;
+}
+
+const OTHER_LOSSES = ["gilbert-elliott", "four-state-loss", "loss-list"];
+
+/** The kind of an impairment that loses packets without a rate that a control could set. */
+export function otherLossOf(way: Direction | undefined): string | undefined {
+  if (lossOf(way)) return undefined;
+  return way?.impair?.find(({ kind }) => OTHER_LOSSES.includes(kind))?.kind;
+}
+
+/** Whether packets overtake each other by delays from a table, which have no mean to set. */
+export function hasDelayTable(way: Direction | undefined): boolean {
+  return way?.impair?.some(({ kind, distribution }) => kind === "jitter" && distribution === "table") ?? false;
 }
 
 export function reorderingOf(way: Direction | undefined): number {

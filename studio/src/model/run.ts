@@ -1,9 +1,10 @@
 /** Runs of scenarios in the engine. */
 import type { Engine } from "../engine/client.ts";
 import type { Message, Table } from "../engine/message.ts";
-import { megabits, milliseconds } from "./quantity.ts";
+import { milliseconds, octets } from "./quantity.ts";
+import { limitOf, mostOf } from "./route.ts";
 import { COLUMNS } from "./sequence.ts";
-import type { Resolved, Summary } from "./summary.ts";
+import { type FlowTable, type Resolved, type Summary, sameFlow } from "./summary.ts";
 import { type Drawn, queuesOf, type Underway, underwayOf } from "./underway.ts";
 
 /** A finished run. */
@@ -34,22 +35,26 @@ export const MOST_PACKETS = 1_500_000;
 /** A packet on a link, in bits. */
 const PACKET = 12_000;
 
-/** An upper estimate of the packets of a run: each bottleneck is full all the time. */
+/** Packets and repairs of a file for each packet that it has. */
+const REPEATED = 3;
+
+/** An upper estimate of the packets of a run: each bottleneck is full all the time, or a flow sends all its files. */
 export function packetsOf(resolved: Resolved): number {
-  const links = { ...resolved.link, ...resolved.group };
-  const slowest = new Map<string, number>();
-  for (const flow of Object.values(resolved.flow ?? {})) {
-    let least = Number.POSITIVE_INFINITY;
-    let name = "";
-    for (const link of flow.route ?? []) {
-      const table = links[link];
-      const rate = megabits(table?.forward?.rate ?? table?.rate) ?? Number.POSITIVE_INFINITY;
-      if (rate < least) [least, name] = [rate, link];
-    }
-    slowest.set(name, least);
+  const seconds = (milliseconds(resolved.duration) ?? 0) / 1e3;
+  const most = new Map<string, number>();
+  for (const [name, flow] of Object.entries(resolved.flow ?? {})) {
+    const limit = limitOf(resolved, undefined, name);
+    const key = limit ? limit.hop.name : name;
+    const full = limit ? (mostOf(resolved, limit) * 1e6 * seconds) / PACKET : Number.POSITIVE_INFINITY;
+    most.set(key, Math.min(full, (most.get(key) ?? 0) + Math.min(full, filePackets(flow))));
   }
-  const rate = [...slowest.values()].reduce((sum, one) => sum + one, 0);
-  return (rate * 1e6 * (milliseconds(resolved.duration) ?? 0)) / 1e3 / PACKET;
+  return [...most.values()].reduce((sum, one) => sum + one, 0);
+}
+
+/** Packets of a flow that ends by itself; infinite for another. */
+function filePackets({ workload, count = 1 }: FlowTable): number {
+  const size = workload?.kind === "file" ? octets(workload.size) : undefined;
+  return size === undefined ? Number.POSITIVE_INFINITY : count * REPEATED * Math.ceil((8 * size) / PACKET);
 }
 
 interface Described {
@@ -91,7 +96,7 @@ export async function run(
   const described = message.head.scenario as unknown as Described;
   const summary = message.head.summary as unknown as Summary;
   const known = Object.keys(summary.flows);
-  const focus = order.focus && known.includes(order.focus) ? order.focus : mostRetransmitting(summary);
+  const focus = sameFlow(known, order.focus) ?? mostRetransmitting(summary);
   const made: Run = {
     text: order.text,
     seed: order.seed,

@@ -1,5 +1,6 @@
 /** The page's state in the fragment of its address: `#VERSION.DATA`, data in compressed JSON. Nothing is sent. */
 
+import { type LinkWay, WAYS, type Way } from "./summary.ts";
 import type { Moved } from "./topology.ts";
 
 /** What a link restores. */
@@ -14,6 +15,8 @@ export interface State {
   view?: [number, number];
   /** The flow in focus. */
   flow?: string;
+  /** The chosen direction of a link. */
+  link?: LinkWay;
   /** Nodes of the drawing that were moved by hand. */
   moved?: Moved;
   /** The open study; "" for the first. */
@@ -97,7 +100,7 @@ function isPlace(value: unknown): boolean {
 /** The state of data that anyone may have written. */
 function checked(value: unknown): State | undefined {
   if (!isRecord(value)) return undefined;
-  const { ready, text, seed, pinned, view, flow, study, moved } = value;
+  const { ready, text, seed, pinned, view, flow, study, moved, link } = value;
   const state: State = {};
   if (isText(ready)) state.ready = ready;
   if (isText(text)) state.text = text;
@@ -105,6 +108,8 @@ function checked(value: unknown): State | undefined {
   if (isSeed(seed)) state.seed = seed;
   if (isText(flow)) state.flow = flow;
   if (isText(study)) state.study = study;
+  if (isRecord(link) && isText(link.link) && WAYS.includes(link.way as Way))
+    state.link = { link: link.link, way: link.way as Way };
   if (isRecord(moved)) {
     const places = Object.entries(moved).filter((one): one is [string, [number, number]] => isPlace(one[1]));
     if (places.length) state.moved = Object.fromEntries(places.slice(0, MOST_MOVED));

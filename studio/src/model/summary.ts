@@ -80,12 +80,28 @@ export interface Resolved {
   link?: { [name: string]: LinkTable };
   group?: { [name: string]: LinkTable };
   flow?: { [name: string]: FlowTable };
-  gateway?: { [name: string]: { between: [string, string]; kind?: string; routes?: string[] } };
+  gateway?: {
+    [name: string]: {
+      between: [string, string];
+      kind?: string;
+      routes?: string[];
+      policies?: { [link: string]: string };
+    };
+  };
+  /** Changes during the run. */
+  at?: { set?: { [key: string]: unknown } }[];
 }
 
 /** The table of the flow `name`, whose copies are `name/0`, `name/1` and so on. */
 export function tableOf(resolved: Resolved, flow: string): FlowTable | undefined {
   return resolved.flow?.[flow] ?? resolved.flow?.[flow.replace(/\/\d+$/, "")];
+}
+
+/** The flow of this name, or the first with the same table: copies have numbers, a single flow has none. */
+export function sameFlow(flows: string[], name: string | undefined): string | undefined {
+  if (name === undefined || flows.includes(name)) return name;
+  const table = (one: string) => one.replace(/\/\d+$/, "");
+  return flows.find((one) => table(one) === table(name));
 }
 
 /** A direction of a link. */
@@ -94,36 +110,4 @@ export interface LinkWay {
   way: Way;
 }
 
-/** The direction of a link that most limits a flow: the slowest of its route. */
-export function bottleneck(resolved: Resolved, summary: Summary | undefined, flow?: string): LinkWay | undefined {
-  const table = flow === undefined ? undefined : tableOf(resolved, flow);
-  const links = { ...resolved.link, ...resolved.group };
-  const names = Object.keys(summary?.links ?? links);
-  const route = table?.route?.some((link) => names.includes(link)) ? table.route : undefined;
-  let best: LinkWay | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (const link of names) {
-    if (route && !route.includes(link)) continue;
-    for (const way of WAYS) {
-      const capacity = capacityOf(links[link], way);
-      const found = summary?.links[link][way];
-      // Of equal rates, the direction with more packets dropped or waiting limits.
-      const load = (found?.mean_queue_packets ?? 0) + (found?.dropped_packets ?? 0) + (found?.utilization ?? 0);
-      const score = capacity - 1e-6 * Math.min(load, 1e5) * capacity;
-      if (capacity > 0 && score < least) {
-        least = score;
-        best = { link, way };
-      }
-    }
-  }
-  return best;
-}
-
-import { megabits } from "./quantity.ts";
-
-/** The rate of a direction in Mbit/s; infinite if it is unlimited or follows a trace. */
-export function capacityOf(link: LinkTable | undefined, way: Way): number {
-  const service = link?.[way]?.service ?? link?.service;
-  if (service?.file) return Number.POSITIVE_INFINITY;
-  return megabits(link?.[way]?.rate ?? link?.rate) ?? Number.POSITIVE_INFINITY;
-}
+export { bottleneck, capacityOf } from "./route.ts";

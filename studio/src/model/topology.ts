@@ -75,10 +75,10 @@ function values(one: { [name: string]: unknown }): string {
 const both = (forward: string, reverse: string): string =>
   forward === reverse ? forward : `→ ${forward} ← ${reverse}`;
 
-/** The lines of a link's box; both directions if they differ. */
-export function linesOf(link: LinkTable): string[] {
-  const forward = link.forward ?? link;
-  const reverse = link.reverse ?? link;
+/** The lines of a link's box; both directions if they differ. The arrows are those of a drawing with the first end left. */
+export function linesOf(link: LinkTable, isFlipped = false): string[] {
+  const forward = (isFlipped ? link.reverse : link.forward) ?? link;
+  const reverse = (isFlipped ? link.forward : link.reverse) ?? link;
   const lines: string[] = [];
   if (link.members) lines.push(`${link.members} members, ${link.spread}`);
   const rates = both(rate(forward), rate(reverse));
@@ -171,13 +171,19 @@ function half(from: { x: number; y: number }, to: { x: number; y: number }): str
 }
 
 function placed(resolved: Resolved, isWide: boolean): Layout {
-  const links = Object.entries({ ...resolved.link, ...resolved.group }).map(([name, link]) => {
-    const lines = linesOf(link);
-    const width = Math.max(name.length + 1, ...lines.map((line) => line.length)) * LETTER + 18;
-    return { name, ends: link.between, lines, width, height: (1 + lines.length) * LINE + 10 };
-  });
-  const layers = layersOf(links, resolved);
+  const tables = Object.entries({ ...resolved.link, ...resolved.group });
+  const layers = layersOf(
+    tables.map(([, { between }]) => ({ ends: between })),
+    resolved,
+  );
   const depth = new Map(layers.flatMap((nodes, layer) => nodes.map((node): [string, number] => [node, layer])));
+  const links = tables.map(([name, link]) => {
+    const [first, second] = link.between.map((end) => depth.get(end)!);
+    const lines = linesOf(link, first > second);
+    const width = Math.max(name.length + 1, ...lines.map((line) => line.length)) * LETTER + 18;
+    const arrows = isWide ? lines : lines.map((line) => line.replaceAll("→", "↓").replaceAll("←", "↑"));
+    return { name, ends: link.between, lines: arrows, width, height: (1 + lines.length) * LINE + 10 };
+  });
   const along = (link: (typeof links)[0]) => (isWide ? link.width : link.height);
   const across = (link: (typeof links)[0]) => (isWide ? link.height : link.width);
   const gaps = new Map<number, typeof links>();

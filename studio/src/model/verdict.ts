@@ -1,9 +1,8 @@
 /** The verdict on a run, in one sentence: the rate of each flow, and its limit with the cause. */
 import { figure, percent } from "./quantity.ts";
-import { bottleneck, capacityOf, type FlowSummary, type Resolved, type Summary, tableOf } from "./summary.ts";
+import { FULL, type Limit, limitOf } from "./route.ts";
+import { type FlowSummary, type Resolved, type Summary, tableOf } from "./summary.ts";
 
-/** A link counts as full from this utilization on. */
-const FULL = 0.95;
 /** Most flows that the sentence names. */
 const MOST_NAMED = 3;
 
@@ -44,21 +43,16 @@ function cause(flow: FlowSummary, { dropped, lost, reordered }: Sums): string {
 }
 
 /** The limit of a flow, with its cause. */
-function limit(flow: FlowSummary, resolved: Resolved, summary: Summary, name: string): string {
+function limit(flow: FlowSummary, at: Limit | undefined, summary: Summary): string {
   if (flow.cwnd_limited_share === null) return "";
-  const at = bottleneck(resolved, summary, name);
-  const link = at && summary.links[at.link][at.way];
+  if (at && at.utilization >= FULL) return full(at, summary);
   const cuts = (flow.fast_recoveries ?? 0) + (flow.timeouts ?? 0);
-  const waits = link?.p95_queue_delay_ms ?? 0;
   const shares: [number, string][] = [
     [flow.cwnd_limited_share, "the window"],
     [flow.rwnd_limited_share ?? 0, "the receive window"],
     [flow.sndbuf_limited_share ?? 0, "the send buffer"],
     [flow.application_limited_share ?? 0, "the application"],
   ];
-  if (at && (link?.utilization ?? 0) >= FULL) {
-    return `link ${at.link} is full${waits >= 1 ? `, and its queue adds up to ${figure(waits)} ms` : ""}`;
-  }
   const rest = 1 - shares.reduce((sum, [share]) => sum + share, 0);
   const [share, words] = [...shares, [rest, "pacing, recovery and set-up"] as [number, string]].reduce((a, b) =>
     b[0] > a[0] ? b : a,
@@ -66,6 +60,14 @@ function limit(flow: FlowSummary, resolved: Resolved, summary: Summary, name: st
   if (words === "the window" && cuts > 0) return `the window, cut ${times(cuts)} by ${cause(flow, sums(summary))}`;
   if (words === "the window") return "the window, which still grows";
   return `${words}, ${percent(share)} of the time`;
+}
+
+/** A hop that is full, with the delay of its queue. */
+function full({ hop, at }: Limit, summary: Summary): string {
+  const waits = summary.links[at.link][at.way].p95_queue_delay_ms ?? 0;
+  if (hop.isGateway)
+    return `the ${hop.ways.length === 1 ? "link" : "links"} of gateway ${hop.name} ${hop.ways.length === 1 ? "is" : "are"} full`;
+  return `link ${hop.name} is full${waits >= 1 ? `, and its queue adds up to ${figure(waits)} ms` : ""}`;
 }
 
 /** The verdict on one flow that ended, or serves requests. */
@@ -89,36 +91,70 @@ function spurious(flows: FlowSummary[]): string {
   return `; ${needless.toLocaleString("en")} of ${plural(again, "retransmission")} spurious`;
 }
 
+const rate = (flow: FlowSummary): number => flow.goodput_mbit_s ?? 0;
+
+/** The capacity that a flow has at most: " of 20", or "" if it is unlimited or changes. */
+const ofCapacity = (at: Limit | undefined): string =>
+  at && Number.isFinite(at.capacity) ? ` of ${figure(at.capacity)}` : "";
+
 /** The sentence. */
 export function verdict(summary: Summary, resolved: Resolved): string {
-  const named = Object.entries(summary.flows);
-  if (!named.length) return "No flow sends data in this scenario.";
-  const links = { ...resolved.link, ...resolved.group };
-  const rate = (flow: FlowSummary) => flow.goodput_mbit_s ?? 0;
-  if (named.length === 1) {
-    const [name, flow] = named[0];
-    const at = bottleneck(resolved, summary, name);
-    const capacity = at ? capacityOf(links[at.link], at.way) : Number.POSITIVE_INFINITY;
+  const flows = Object.entries(summary.flows).map(
+    ([name, flow]): Judged => ({ name, flow, at: limitOf(resolved, summary, name) }),
+  );
+  if (!flows.length) return "No flow sends data in this scenario.";
+  if (flows.length === 1) {
+    const [{ flow, at }] = flows;
     const result = served(flow);
-    const of = Number.isFinite(capacity) ? ` of ${figure(capacity)}` : "";
-    const rates = `${figure(rate(flow))}${of} Mbit/s`;
-    const reason = limit(flow, resolved, summary, name);
+    const rates = `${figure(rate(flow))}${ofCapacity(at)} Mbit/s`;
+    const reason = limit(flow, at, summary);
     const first = result ? `${capital(result)} at ${rates}` : rates;
     return `${first}${reason ? `: ${reason}` : ""}${spurious([flow])}.`;
   }
-  const total = named.reduce((sum, [, flow]) => sum + rate(flow), 0);
-  const at = bottleneck(resolved, summary);
-  const capacity = at ? capacityOf(links[at.link], at.way) : Number.POSITIVE_INFINITY;
-  const of = Number.isFinite(capacity) ? ` of ${figure(capacity)}` : "";
+  const isShared = flows.every(({ at }) => at && placeOf(at) === placeOf(flows[0].at));
+  const waiting = flows.filter(({ flow }) => flow.exchanges).slice(0, MOST_NAMED);
+  // Flows that only ask or send datagrams have no window that could limit them.
+  const bulk = flows.filter(({ flow }) => !flow.exchanges && flow.cwnd_limited_share !== null);
+  const worst = (bulk.length ? bulk : flows).reduce((a, b) => (rate(b.flow) < rate(a.flow) ? b : a));
+  const reason = limit(worst.flow, worst.at, summary);
+  const isFull = isShared && worst.at !== undefined && worst.at.utilization >= FULL;
+  return [
+    isShared ? together(flows) : apart(flows),
+    reason ? (isFull ? `: ${reason}` : `; ${worst.name}: ${reason}`) : "",
+    ...waiting.map(({ name, flow }) => `; ${name}: ${served(flow)}`),
+    spurious(flows.map(({ flow }) => flow)),
+    ".",
+  ].join("");
+}
+
+interface Judged {
+  name: string;
+  flow: FlowSummary;
+  at: Limit | undefined;
+}
+
+/** The hop with its direction. */
+const placeOf = (at: Limit | undefined): string => (at ? `${at.hop.name} ${at.hop.ways[0].way}` : "");
+
+/** The rates of flows that share a hop. They have a sum if all last as long. */
+function together(flows: Judged[]): string {
+  const of = ofCapacity(flows[0].at);
+  const isLasting = flows.every(({ flow }) => flow.ended === "running" && !flow.transfers);
+  const total = flows.reduce((sum, { flow }) => sum + rate(flow), 0);
   const shares =
-    named.length <= MOST_NAMED
-      ? named.map(([name, flow]) => `${name} ${figure(rate(flow))}`).join(", ")
-      : `${named.length.toLocaleString("en")} flows of ${range(named.map(([, flow]) => rate(flow)))}`;
-  const [slowest, worst] = named.reduce((a, b) => (rate(b[1]) < rate(a[1]) ? b : a));
-  const reason = limit(worst, resolved, summary, slowest);
-  const isFull = reason.startsWith("link ");
-  const last = reason ? (isFull ? `: ${reason}` : `; ${slowest} is limited by ${reason}`) : "";
-  return `${figure(total)}${of} Mbit/s (${shares})${last}${spurious(named.map(([, flow]) => flow))}.`;
+    flows.length <= MOST_NAMED
+      ? flows.map(({ name, flow }) => `${name} ${figure(rate(flow))}`).join(", ")
+      : `${flows.length.toLocaleString("en")} flows of ${range(flows.map(({ flow }) => rate(flow)))}`;
+  if (isLasting) return `${figure(total)}${of} Mbit/s (${shares})`;
+  const last = flows.reduce((most, { flow }) => Math.max(most, flow.flow_completion_time_s ?? Number.NaN), 0);
+  return `${shares} Mbit/s${of ? ` on ${of.slice(4)} Mbit/s` : ""}${last > 0 ? `, the slowest done in ${figure(last)} s` : ""}`;
+}
+
+/** The rates of flows that different hops limit. */
+function apart(flows: Judged[]): string {
+  if (flows.length > MOST_NAMED)
+    return `${flows.length.toLocaleString("en")} flows of ${range(flows.map(({ flow }) => rate(flow)))} Mbit/s`;
+  return `${flows.map(({ name, flow, at }) => `${name} ${figure(rate(flow))}${ofCapacity(at)}`).join(", ")} Mbit/s`;
 }
 
 function range(rates: number[]): string {

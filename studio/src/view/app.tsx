@@ -15,7 +15,7 @@ import { figure } from "../model/quantity.ts";
 import { drawnOf, focusOn, liveOf, type Run, run, type Shown, shownOf } from "../model/run.ts";
 import { mainRows } from "../model/sequence.ts";
 import { decode, encode, type State } from "../model/share.ts";
-import { bottleneck, type LinkWay } from "../model/summary.ts";
+import { bottleneck, type LinkWay, sameFlow } from "../model/summary.ts";
 import type { Moved } from "../model/topology.ts";
 import { partText, type Underway } from "../model/underway.ts";
 import { verdict } from "../model/verdict.ts";
@@ -49,6 +49,13 @@ const EMPTY = 24;
 /** Steps that can be undone. */
 const MOST_STEPS = 100;
 
+/** Changes that follow each other within this time are one step. */
+const SAME_STEP_MS = 800;
+
+/** Whether an element takes text. */
+const isTyped = (element: Element): boolean =>
+  element.tagName === "TEXTAREA" || (element instanceof HTMLInputElement && element.type !== "range");
+
 /** Longest scenario. */
 const MOST_TEXT = 4 * 2 ** 20;
 
@@ -57,6 +64,7 @@ interface Step {
   text: string;
   file: string | undefined;
   moved: Moved;
+  seed: number | undefined;
 }
 
 /** The first part of a run that is under way or was stopped. */
@@ -66,6 +74,14 @@ interface FirstPart {
   isStopped: boolean;
   /** When it arrived. */
   at: number;
+}
+
+/** The first error of a scenario in a sentence. */
+function errorText({ message, errors }: Problem, hasRun: boolean): string {
+  const [first] = errors;
+  const line = first?.line ? `Line ${first.line}: ` : "";
+  const text = (first?.message ?? message).replace(/\.$/, "");
+  return `${line}${text}.${hasRun ? " The charts show the run before." : ""}`;
 }
 
 interface Props {
@@ -99,9 +115,9 @@ function useTheme(): number {
 
 export function App({ module, worker, local, studies }: Props) {
   const engine = useMemo(() => new Engine(module, worker), []);
-  const many = useMemo(() => new Many(module, worker, local), []);
-  // A second worker for runs beside the run in view.
-  const aside = useMemo(() => new Engine(module, worker), []);
+  // Workers of their own for what runs beside the run in view: a stop ends the work of one part only.
+  const [sweeper, comparer] = useMemo(() => [0, 1].map(() => new Many(module, worker, local)), []);
+  const [aside, helper, reader] = useMemo(() => [0, 1, 2].map(() => new Engine(module, worker)), []);
   const latest = useMemo(() => new Latest(() => engine.stop(), LONG_MS), []);
   const view = useMemo(() => new View(), []);
   const [text, setText] = useState<string>();
@@ -126,10 +142,16 @@ export function App({ module, worker, local, studies }: Props) {
   const theme = useTheme();
   const width = useWidth();
   const liveRun = useRef<AbortController>();
-  const current = useRef({ flow, asked: 0, done });
-  Object.assign(current.current, { flow, done });
+  const present: Step | undefined = text === undefined ? undefined : { text, file, moved, seed };
+  const current = useRef({ flow, asked: 0, done, step: present });
+  Object.assign(current.current, { flow, done, step: present });
+  // The part of the time that a link shows, until its run is there.
+  const wantedView = useRef<[number, number]>();
 
-  const start = async (state: State) => {
+  // A run of the same scenario again, after a stop.
+  const [runs, setAgain] = useState(0);
+
+  const start = async (state: State, isOwn = false) => {
     const name = state.ready ?? "";
     const own = state.text ?? (Object.hasOwn(ready, name) ? ready[name] : undefined);
     if (own === undefined) {
@@ -137,18 +159,22 @@ export function App({ module, worker, local, studies }: Props) {
       start({ ready: FIRST[0][0] });
       return;
     }
+    if (current.current.step) remember(current.current.step);
+    setNotice("");
     setFile(state.text === undefined ? state.ready : undefined);
     setSeed(state.seed);
     setFlow(state.flow);
-    setLink(undefined);
+    setLink(state.link);
     setChosen(-1);
     setMoved(state.moved ?? {});
     setText(own);
-    if (state.study !== undefined) setStudy(state.study);
-    if (state.view) {
-      view.whole = { min: 0, max: Math.max(view.whole.max, state.view[1]) };
-      view.show(...state.view);
-    } else view.showAll();
+    setAgain((n) => n + 1);
+    view.showAll();
+    wantedView.current = state.view;
+    if (isOwn) return;
+    // A link restores the whole state.
+    setStudy(state.study);
+    setPinned(undefined);
     if (state.pinned) {
       const { text: other, seed: with_ } = state.pinned;
       run(aside, { text: other, seed: with_ }).then(setPinned, () =>
@@ -157,12 +183,8 @@ export function App({ module, worker, local, studies }: Props) {
     }
   };
 
-  const isOpen = useRef(false);
   const open = async () => {
     const fragment = location.hash.slice(1);
-    // A part of the page, of the link that skips to it.
-    if (isOpen.current && document.getElementById(fragment)) return;
-    isOpen.current = true;
     setNotice("");
     if (!fragment) return start({ ready: FIRST[0][0] });
     const state = await decode(fragment);
@@ -218,7 +240,15 @@ export function App({ module, worker, local, studies }: Props) {
         const made = await run(engine, { text, seed, focus: current.current.flow }, setShare, (part) =>
           parts.offer(part),
         );
+        const wanted = sameFlow(Object.keys(made.summary.flows), current.current.flow);
+        // A flow may have been chosen meanwhile.
+        if (wanted && made.focus !== undefined && wanted !== made.focus)
+          await focusOn(engine, made, wanted).catch(() => undefined);
         view.setWhole(made.duration);
+        if (wantedView.current && isCurrent()) {
+          view.show(...wantedView.current);
+          wantedView.current = undefined;
+        }
         setPartial(undefined);
         setDone(made);
         setChosen(-1);
@@ -234,12 +264,7 @@ export function App({ module, worker, local, studies }: Props) {
           setPartial(undefined);
           if (before) view.setWhole(before.duration);
         }
-        if (found.kind === "stopped")
-          setNotice(
-            last
-              ? `Stopped after ${partText(last.underway)}. The charts show this part of the run.`
-              : "Stopped. The charts show the run before.",
-          );
+        if (found.kind === "stopped" && !last) setNotice("Stopped. The charts show the run before.");
         setProblem(found.kind === "stopped" ? undefined : found);
       } finally {
         parts.drop();
@@ -251,16 +276,21 @@ export function App({ module, worker, local, studies }: Props) {
     };
     const begin = setTimeout(() => latest.submit(job), wait);
     return () => clearTimeout(begin);
-  }, [text, seed]);
+  }, [text, seed, runs]);
 
-  const past = useRef<{ before: Step[]; after: Step[] }>({ before: [], after: [] });
-  const remember = (step: Step) => {
+  const past = useRef<{ before: Step[]; after: Step[]; at: number }>({ before: [], after: [], at: 0 });
+  // Changes that follow each other at once, such as a drag or a word, are one step.
+  const remember = (step: Step, isPart = false) => {
+    const now = performance.now();
+    const isSame = isPart && now - past.current.at < SAME_STEP_MS && past.current.before.length > 0;
+    past.current.at = isPart ? now : 0;
+    past.current.after = [];
+    if (isSame) return;
     past.current.before.push(step);
     past.current.before.splice(0, past.current.before.length - MOST_STEPS);
-    past.current.after = [];
   };
-  const change = (next: string) => {
-    if (text !== undefined && text !== next) remember({ text, file, moved });
+  const change = (next: string, isPart = false) => {
+    if (present && text !== next) remember(present, isPart);
     setFile(undefined);
     setNotice("");
     setText(next);
@@ -269,8 +299,8 @@ export function App({ module, worker, local, studies }: Props) {
   const beforeDrag = useRef<Moved>();
   const move = (node: string, by: [number, number], isDone: boolean) => {
     beforeDrag.current ??= moved;
-    if (isDone && text !== undefined) {
-      remember({ text, file, moved: beforeDrag.current });
+    if (isDone && present) {
+      remember({ ...present, moved: beforeDrag.current });
       beforeDrag.current = undefined;
     }
     setMoved((now) => {
@@ -280,18 +310,20 @@ export function App({ module, worker, local, studies }: Props) {
   };
   const undo = (from: "before" | "after", to: "before" | "after") => {
     const next = past.current[from].pop();
-    if (next === undefined || text === undefined) return;
-    past.current[to].push({ text, file, moved });
+    if (next === undefined || !present) return;
+    past.current[to].push(present);
+    past.current.at = 0;
     setFile(next.file);
     setText(next.text);
     setMoved(next.moved);
+    setSeed(next.seed);
   };
   const undone = useRef(undo);
   undone.current = undo;
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
-      // The editor has an undo of its keystrokes.
-      if (!(event.ctrlKey || event.metaKey) || (event.target as Element).tagName === "TEXTAREA") return;
+      // A field of text has an undo of its keystrokes.
+      if (!(event.ctrlKey || event.metaKey) || isTyped(event.target as Element)) return;
       const name = event.key.toLowerCase();
       if (name !== "z" && name !== "y") return;
       event.preventDefault();
@@ -311,8 +343,7 @@ export function App({ module, worker, local, studies }: Props) {
   };
 
   const path = partial ? partial.path : done && shownOf(done);
-  const shownFlow =
-    path && (flow && path.flows.includes(flow) ? flow : ((partial ? undefined : done?.focus) ?? path.flows[0]));
+  const shownFlow = path && (sameFlow(path.flows, flow) ?? (partial ? undefined : done?.focus) ?? path.flows[0]);
   const shownLink =
     path &&
     (link && { ...path.resolved.link, ...path.resolved.group }[link.link]
@@ -365,6 +396,7 @@ export function App({ module, worker, local, studies }: Props) {
     const state: State = file ? { ready: file } : { text };
     if (seed !== undefined) state.seed = seed;
     if (flow) state.flow = flow;
+    if (link) state.link = link;
     if (study !== undefined) state.study = study;
     if (Object.keys(moved).length) state.moved = moved;
     if (pinned) state.pinned = { text: pinned.text, seed: pinned.seed };
@@ -382,6 +414,7 @@ export function App({ module, worker, local, studies }: Props) {
   const take = async (dropped: File) => {
     if (!dropped.name.toLowerCase().endsWith(".toml")) return setCapture(dropped);
     if (dropped.size > MOST_TEXT) return setNotice(`${dropped.name} is longer than a scenario may be, 4 MiB.`);
+    setSeed(undefined);
     change(await dropped.text());
   };
   const taken = useRef(take);
@@ -444,22 +477,22 @@ export function App({ module, worker, local, studies }: Props) {
     ? partial.isStopped
       ? `The run ended after ${partText(partial.underway)}, and has no result. The charts show this part.`
       : "The run is under way. The charts show its samples so far."
-    : done
-      ? verdict(done.summary, done.resolved)
-      : problem
-        ? "The scenario has an error."
+    : problem
+      ? errorText(problem, done !== undefined)
+      : done
+        ? verdict(done.summary, done.resolved)
         : "Starting the engine …";
 
   return (
     <div class={isOver ? "drop" : ""}>
       <header>
-        <a class="skip" href="#charts">
+        <button type="button" class="skip" onClick={() => document.getElementById("charts")?.focus()}>
           Go to the charts
-        </a>
+        </button>
         <h1>
           Anabranch <span>studio</span>
         </h1>
-        <Gallery chosen={file} onChoose={(name) => start({ ready: name })} />
+        <Gallery chosen={file} onChoose={(name) => start({ ready: name }, true)} />
         <div class="actions">
           <label class="button">
             Open file
@@ -510,7 +543,7 @@ export function App({ module, worker, local, studies }: Props) {
         </p>
         {capture && (
           <Capture
-            engine={aside}
+            engine={reader}
             file={capture}
             theme={theme}
             isFollowing={isFollowing}
@@ -519,6 +552,7 @@ export function App({ module, worker, local, studies }: Props) {
             }}
             onClose={() => {
               clearTimeout(waiting.current);
+              reader.stop();
               setCapture(undefined);
             }}
             onScenario={(next) => {
@@ -538,10 +572,15 @@ export function App({ module, worker, local, studies }: Props) {
             onClose={() => setStudy(undefined)}
           />
         )}
-        <section class="verdict" id="verdict" aria-label="Verdict">
+        <section class={problem && !partial ? "verdict wrong" : "verdict"} id="verdict" aria-label="Verdict">
           <p aria-live="polite">{said}</p>
-          {done && !partial && shownFlow && (
-            <Help engine={aside} run={done} flow={shownFlow} seed={seed} onText={change} />
+          {done && !partial && !problem && shownFlow && (
+            <Help engine={helper} run={done} flow={flow && shownFlow} seed={seed} onText={(next) => change(next)} />
+          )}
+          {partial?.isStopped && (
+            <button type="button" onClick={() => setAgain((n) => n + 1)}>
+              Run again
+            </button>
           )}
         </section>
         {isLong && (
@@ -570,14 +609,27 @@ export function App({ module, worker, local, studies }: Props) {
             }
           />
         )}
-        {path && <Sweep many={many} path={path} link={shownLink} theme={theme} />}
+        {path && <Sweep many={sweeper} path={path} link={shownLink} theme={theme} />}
         {path && text !== undefined && (
-          <Build path={path} text={text} link={shownLink} flow={shownFlow} onText={change} />
+          <Build path={path} text={text} link={shownLink} flow={shownFlow} onText={(next) => change(next)} />
         )}
         <div class="columns">
           <div class="side">
             {path && text !== undefined && (
-              <Knobs path={path} text={text} link={shownLink} flow={shownFlow} names={names} onText={change} />
+              <Knobs
+                path={path}
+                text={text}
+                link={shownLink}
+                flow={shownFlow}
+                names={names}
+                onText={(next) => {
+                  // The controls stay with the link and the flow that they change.
+                  setFlow(shownFlow);
+                  setLink(shownLink);
+                  change(next, true);
+                }}
+                onLink={setLink}
+              />
             )}
             {text !== undefined && (
               <Editor
@@ -585,7 +637,7 @@ export function App({ module, worker, local, studies }: Props) {
                 problem={problem}
                 onText={(next) => {
                   typed.current = true;
-                  change(next);
+                  change(next, true);
                 }}
               />
             )}
@@ -623,9 +675,9 @@ export function App({ module, worker, local, studies }: Props) {
               </section>
             )}
           </div>
-          <div class="main" id="charts">
+          <div class={problem && !partial ? "main old" : "main"} id="charts" tabIndex={-1}>
             {pinned && done && !partial && (
-              <Comparison many={many} first={done} second={pinned} onUnpin={() => setPinned(undefined)} />
+              <Comparison many={comparer} first={done} second={pinned} onUnpin={() => setPinned(undefined)} />
             )}
             {done && !partial && <Player view={view} packets={packets} rows={rows} now={now} onNow={setNow} />}
             <Charts

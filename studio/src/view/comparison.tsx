@@ -49,16 +49,17 @@ export function Comparison({ many, first, second, onUnpin }: { many: Many; first
   const [made, setMade] = useState<number>();
   const abort = useRef<AbortController>();
   useEffect(() => {
-    abort.current?.abort();
     setOver(undefined);
     setMade(undefined);
+    return () => abort.current?.abort();
   }, [first, second]);
+  const from = first.seed ?? first.resolved.seed;
   const ask = async () => {
     const control = new AbortController();
     abort.current = control;
     setMade(0);
     const orders = [first, second].flatMap(({ text }) =>
-      Array.from({ length: seeds }, (_, i) => ({ scenario: text, seed: 1 + i })),
+      Array.from({ length: seeds }, (_, i) => ({ scenario: text, seed: from + i })),
     );
     try {
       const all = await many.runs(orders, (count) => setMade(Math.floor(count / 2)), control.signal);
@@ -68,6 +69,7 @@ export function Comparison({ many, first, second, onUnpin }: { many: Many; first
     }
     if (!control.signal.aborted) setMade(undefined);
   };
+  const isSame = first.text === second.text;
   return (
     <section class="comparison" aria-label="Comparison with the pinned run">
       <p>
@@ -117,9 +119,20 @@ export function Comparison({ many, first, second, onUnpin }: { many: Many; first
           </tbody>
         </table>
       </div>
-      <button type="button" disabled={made !== undefined} onClick={ask}>
-        {made === undefined ? `Difference over ${seeds} seeds` : `${made} of ${seeds} seeds`}
-      </button>
+      {isSame ? (
+        <p class="soft">Both runs have the same scenario: over the same seeds they do not differ.</p>
+      ) : (
+        <button
+          type="button"
+          onClick={() => {
+            if (made === undefined) return void ask();
+            abort.current?.abort();
+            setMade(undefined);
+          }}
+        >
+          {made === undefined ? `Difference over ${seeds} seeds` : `Stop (${made} of ${seeds} seeds)`}
+        </button>
+      )}
     </section>
   );
 }

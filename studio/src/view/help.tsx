@@ -14,21 +14,23 @@ interface Answer {
   ratio: number;
 }
 
-/** The changes that help, and the runs of each. */
+/** The changes that help and the runs of each, or a sentence in their place. */
 interface Found {
   answers: Answer[];
   seeds: number;
+  none?: string;
 }
 
 interface Props {
   engine: Engine;
   run: Run;
-  flow: string;
+  /** The flow to help, if one was chosen. */
+  flow: string | undefined;
   seed: number | undefined;
   onText(text: string): void;
 }
 
-export function Help({ engine, run, seed, onText }: Props) {
+export function Help({ engine, run, flow: wanted, seed, onText }: Props) {
   const [found, setFound] = useState<Found>();
   const [tried, setTried] = useState<[number, number]>();
   const asked = useRef(0);
@@ -36,13 +38,15 @@ export function Help({ engine, run, seed, onText }: Props) {
     asked.current++;
     setFound(undefined);
     setTried(undefined);
-  }, [run]);
+    return () => engine.stop();
+  }, [run, wanted]);
 
   const ask = async () => {
     const mine = ++asked.current;
-    const flow = neediest(run.summary);
-    if (flow === undefined) return;
-    const all = changes(run.text, run.resolved, run.summary, flow);
+    const flow = wanted ?? neediest(run.summary);
+    const all = flow === undefined ? [] : changes(run.text, run.resolved, run.summary, flow);
+    if (flow === undefined || !all.length)
+      return setFound({ answers: [], seeds: 0, none: `There is no change to try for ${flow ?? "these flows"}.` });
     const first = seed ?? run.resolved.seed;
     const count = run.took * all.length * SEEDS > PATIENCE_MS ? 1 : SEEDS;
     const seeds = Array.from({ length: count }, (_, i) => first + i);
@@ -67,9 +71,10 @@ export function Help({ engine, run, seed, onText }: Props) {
         setTried([i + 1, all.length]);
       }
       const best = answers.filter(({ ratio }) => helps(ratio)).sort((a, b) => b.ratio - a.ratio);
-      setFound({ answers: best, seeds: count });
-    } catch {
-      if (mine === asked.current) setFound({ answers: [], seeds: count });
+      const none = `None of the ${answers.length} changes tried helps ${flow} by 5 % or more.`;
+      setFound({ answers: best, seeds: count, none });
+    } catch (error) {
+      if (mine === asked.current) setFound({ answers: [], seeds: 0, none: `No answer: ${(error as Error).message}.` });
     } finally {
       if (mine === asked.current) setTried(undefined);
     }
@@ -87,10 +92,10 @@ export function Help({ engine, run, seed, onText }: Props) {
           setTried(undefined);
         }}
       >
-        {tried ? `Stop (${tried[0]} of ${tried[1]} tried)` : "What would help"}
+        {tried ? `Stop (${tried[0]} of ${tried[1]} tried)` : `What would help${wanted ? ` ${wanted}` : ""}`}
       </button>
       <div aria-live="polite">
-        {found?.answers.length === 0 && <p>None of the changes tried helps by 5 % or more.</p>}
+        {found?.answers.length === 0 && <p>{found.none}</p>}
         {found !== undefined && found.answers.length > 0 && (
           <>
             <ol>

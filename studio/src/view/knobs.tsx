@@ -2,7 +2,7 @@
 import * as knobs from "../model/knobs.ts";
 import { megabits, milliseconds, percent, rateText, timeText } from "../model/quantity.ts";
 import type { Shown } from "../model/run.ts";
-import type { LinkWay } from "../model/summary.ts";
+import type { LinkWay, Way } from "../model/summary.ts";
 
 interface Props {
   path: Shown;
@@ -11,6 +11,7 @@ interface Props {
   flow: string | undefined;
   names: { queues: string[]; controls: string[] };
   onText(text: string): void;
+  onLink(link: LinkWay): void;
 }
 
 const STEPS = 300;
@@ -23,9 +24,11 @@ function Slider(props: {
   max: number;
   zero?: boolean;
   shown: string;
+  /** The value as it is written: a step goes on to the next value that differs. */
+  rounded?: (value: number) => number;
   on(value: number): void;
 }) {
-  const { label, value, min, max, zero, shown, on } = props;
+  const { label, value, min, max, zero, shown, rounded = (one) => one, on } = props;
   const scale = Math.log(max / min);
   const first = zero ? 1 : 0;
   const place = !value || value < min ? 0 : first + Math.round((Math.log(Math.min(value, max) / min) / scale) * STEPS);
@@ -42,7 +45,12 @@ function Slider(props: {
         aria-valuetext={shown}
         onInput={(event) => {
           const at = Number(event.currentTarget.value);
-          on(zero && at === 0 ? 0 : min * Math.exp(((at - first) / STEPS) * scale));
+          const valueAt = (one: number) =>
+            zero && one === 0 ? 0 : rounded(min * Math.exp(((one - first) / STEPS) * scale));
+          const by = Math.sign(at - place);
+          let next = at;
+          while (by && valueAt(next) === value && next > 0 && next < STEPS + first) next += by;
+          on(valueAt(next));
         }}
       />
     </label>
@@ -66,7 +74,7 @@ function Choice(props: { label: string; value: string; names: string[]; on(value
   );
 }
 
-export function Knobs({ path, text, link, flow, names, onText }: Props) {
+export function Knobs({ path, text, link, flow, names, onText, onLink }: Props) {
   const { resolved } = path;
   const way = link && knobs.directionOf(resolved, link);
   const table = flow?.replace(/\/\d+$/, "");
@@ -76,13 +84,30 @@ export function Knobs({ path, text, link, flow, names, onText }: Props) {
   const loss = knobs.lossOf(way);
   const reordering = knobs.reorderingOf(way);
   const limit = link && knobs.bdpOf(text, resolved, link);
+  const ends = link && { ...resolved.link, ...resolved.group }[link.link]?.between;
+  const otherLoss = knobs.otherLossOf(way);
+  const hasTable = knobs.hasDelayTable(way);
   return (
     <form class="knobs" aria-label="Controls" onSubmit={(event) => event.preventDefault()}>
       {link && way && (
         <fieldset>
-          <legend>
-            Link {link.link} <span class="soft">{link.way}</span>
-          </legend>
+          <legend>Link {link.link}</legend>
+          {ends && knobs.differs(resolved, link.link) && (
+            <label class="knob">
+              <span>Direction</span>
+              <select
+                value={link.way}
+                onChange={(event) => onLink({ link: link.link, way: event.currentTarget.value as Way })}
+              >
+                <option value="forward">
+                  {ends[0]} to {ends[1]}
+                </option>
+                <option value="reverse">
+                  {ends[1]} to {ends[0]}
+                </option>
+              </select>
+            </label>
+          )}
           <Slider
             label="Rate"
             value={rate}
@@ -101,20 +126,21 @@ export function Knobs({ path, text, link, flow, names, onText }: Props) {
           />
           <Slider
             label="Random loss"
-            value={loss}
+            value={otherLoss ? undefined : loss}
             min={1e-5}
             max={0.2}
             zero
-            shown={loss ? percent(loss) : "none"}
+            rounded={(v) => Number(v.toPrecision(2))}
+            shown={otherLoss ?? (loss ? percent(loss) : "none")}
             on={(v) => onText(knobs.setLoss(text, resolved, link, v))}
           />
           <Slider
             label="Reordering (mean delay)"
-            value={reordering}
+            value={hasTable ? undefined : reordering}
             min={0.1}
             max={50}
             zero
-            shown={reordering ? timeText(reordering) : "none"}
+            shown={hasTable ? "from a table" : reordering ? timeText(reordering) : "none"}
             on={(v) => onText(knobs.setReordering(text, resolved, link, v))}
           />
           <Choice
@@ -128,6 +154,7 @@ export function Knobs({ path, text, link, flow, names, onText }: Props) {
             value={limit ?? 1}
             min={0.1}
             max={16}
+            rounded={(v) => Number(v.toPrecision(2))}
             shown={limit ? `${limit} × bandwidth × delay` : (way.queue?.limit ?? "unlimited")}
             on={(v) => onText(knobs.setQueueLimit(text, resolved, link, v))}
           />
@@ -149,8 +176,9 @@ export function Knobs({ path, text, link, flow, names, onText }: Props) {
             value={own.count ?? 1}
             min={1}
             max={64}
+            rounded={(v) => Math.max(Math.round(v), 1)}
             shown={String(own.count ?? 1)}
-            on={(v) => onText(knobs.setCount(text, table, Math.max(Math.round(v), 1)))}
+            on={(v) => onText(knobs.setCount(text, table, v))}
           />
         </fieldset>
       )}

@@ -53,7 +53,7 @@ pub struct Received {
     /// theirs.
     versions: VecDeque<Version>,
     /// The time since which reports were sent and none was acknowledged.
-    unheard: Option<Instant>,
+    unanswered_since: Option<Instant>,
 }
 
 impl Received {
@@ -150,14 +150,14 @@ impl Received {
             (self.repeat * 2).min(REPEAT_MAX)
         };
         self.due = Some(now + self.repeat);
-        self.unheard = self.unheard.or(Some(now));
+        self.unanswered_since = self.unanswered_since.or(Some(now));
     }
 
     /// The time since which reports were sent and none was acknowledged. If it is long ago, the paths
     /// that carry them do not deliver.
     #[must_use]
-    pub const fn unheard(&self) -> Option<Instant> {
-        self.unheard
+    pub const fn unanswered_since(&self) -> Option<Instant> {
+        self.unanswered_since
     }
 
     fn add_version(&mut self) {
@@ -202,12 +202,14 @@ impl Received {
         if let Some(place) = known {
             // Acknowledgments are repeated.
             let is_newer = self.versions.drain(..place).count() > 0;
-            self.unheard = self.unheard.map(|since| if is_newer { now } else { since });
+            self.unanswered_since = self
+                .unanswered_since
+                .map(|since| if is_newer { now } else { since });
         }
         if version == self.version && !self.is_changed {
             self.is_acknowledged = true;
             self.due = None;
-            self.unheard = None;
+            self.unanswered_since = None;
         }
     }
 }

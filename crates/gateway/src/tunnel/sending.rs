@@ -208,11 +208,11 @@ impl Tunnel {
         self.acknowledge = None;
         let is_any_live = self.is_any_live();
         let is_overdue = self.is_report_overdue();
-        let is_unheard = is_due(self.unheard_at(), now);
+        let is_unanswered = is_due(self.unanswered_at(), now);
         for path in self.paths.values_mut() {
             path.received.on_control(now);
             let is_open = is_overdue || path.control_after <= now;
-            path.control_due = is_open && path.carries_control(is_any_live, is_unheard);
+            path.control_due = is_open && path.carries_control(is_any_live, is_unanswered);
         }
     }
 
@@ -225,23 +225,25 @@ impl Tunnel {
             return Some(due);
         }
         let is_any_live = self.is_any_live();
-        let open = |is_unheard| {
+        let open = |is_unanswered| {
             let paths = self.paths.values();
-            let paths = paths.filter(move |path| path.carries_control(is_any_live, is_unheard));
+            let paths = paths.filter(move |path| path.carries_control(is_any_live, is_unanswered));
             paths.map(|path| path.control_after).min()
         };
         let now = open(false).map_or(due, |open| open.max(due));
-        let unheard = self.unheard_at().zip(open(true));
-        let later = unheard.map(|(at, open)| at.max(open).max(due));
+        let unanswered = self.unanswered_at().zip(open(true));
+        let later = unanswered.map(|(at, open)| at.max(open).max(due));
         Some(later.map_or(now, |later| later.min(now)))
     }
 
     /// The time at which the paths that carry reports count as not delivering them: reports were
     /// sent, and none was acknowledged in the time after which a path's report is late. The other end
     /// would take all paths for dead soon, and stop sending.
-    fn unheard_at(&self) -> Option<Instant> {
+    fn unanswered_at(&self) -> Option<Instant> {
         let paths = self.paths.values();
-        let since = paths.filter_map(|path| path.received.unheard()).min()?;
+        let since = paths
+            .filter_map(|path| path.received.unanswered_since())
+            .min()?;
         let paths = self.paths.values();
         let used = paths.filter(|path| path.carries_control(true, false));
         let late = used.map(|path| path.round_trip.late()).max()?;

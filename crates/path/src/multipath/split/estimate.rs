@@ -48,7 +48,7 @@ pub(super) struct Route {
     /// Time and number of the last packet that requires a report.
     last: Option<(Instant, u64)>,
     /// Predicted departure of the oldest packet that requires a report and has none.
-    unheard: Option<Instant>,
+    oldest_unreported: Option<Instant>,
     /// The rest in microseconds relative to that of the first report; `None` before the first
     /// report.
     rest: Option<f64>,
@@ -107,7 +107,7 @@ impl Route {
             next: 0,
             sent: vec![Departure::NONE; REMEMBERED],
             last: None,
-            unheard: None,
+            oldest_unreported: None,
             rest: None,
             heard: Instant::START,
             reported: None,
@@ -145,7 +145,7 @@ impl Route {
         self.sent[place] = departure;
         if wants_report {
             self.last = Some((now, self.next));
-            self.unheard.get_or_insert(departure.left());
+            self.oldest_unreported.get_or_insert(departure.left());
         }
         self.next += 1;
         if self.next - self.reported.unwrap_or(0) >= self.sent.len() as u64 {
@@ -221,7 +221,7 @@ impl Route {
         self.heard = late.map_or(now, |at| at.max(self.heard));
         self.reported = Some(number);
         let waits = self.last.is_some_and(|(_, last)| last > number);
-        self.unheard = waits.then(|| self.sent[self.place(number + 1)].left());
+        self.oldest_unreported = waits.then(|| self.sent[self.place(number + 1)].left());
         let round_trip = now.saturating_since(departure.at);
         let least = self.round_trip.unwrap_or(round_trip);
         self.round_trip = Some(least.min(round_trip));
@@ -381,7 +381,9 @@ impl Routes {
         for place in 0..self.all.len() {
             let answer = self.answer(place);
             let route = &mut self.all[place];
-            let late = route.unheard.map(|left| route.heard.max(left + answer));
+            let late = route
+                .oldest_unreported
+                .map(|left| route.heard.max(left + answer));
             if route.rank() != Rank::Silent
                 && late.is_some_and(|late| now.saturating_since(late) >= timing.silence)
             {
@@ -408,7 +410,7 @@ impl Routes {
                 route.send(now, size, true);
                 due.probes.push(number(place));
             }
-            waits |= route.rank() != Rank::Silent && route.unheard.is_some();
+            waits |= route.rank() != Rank::Silent && route.oldest_unreported.is_some();
         }
         self.tick = (is_active || waits).then(|| now + timing.step());
     }
