@@ -45,7 +45,7 @@ function cause(flow: FlowSummary, { dropped, lost, reordered }: Sums): string {
 /** The limit of a flow, with its cause. */
 function limit(flow: FlowSummary, at: Limit | undefined, summary: Summary): string {
   if (flow.cwnd_limited_share === null) return "";
-  if (at && at.utilization >= FULL) return full(at, summary);
+  if (isFull(flow, at)) return full(at, summary);
   const cuts = (flow.fast_recoveries ?? 0) + (flow.timeouts ?? 0);
   const shares: [number, string][] = [
     [flow.cwnd_limited_share, "the window"],
@@ -59,7 +59,17 @@ function limit(flow: FlowSummary, at: Limit | undefined, summary: Summary): stri
   );
   if (words === "the window" && cuts > 0) return `the window, cut ${times(cuts)} by ${cause(flow, sums(summary))}`;
   if (words === "the window") return "the window, which still grows";
+  // A file that has been sent waits for its last acknowledgments.
+  if (words === "the application" && flow.ended === "completed") return "";
   return `${words}, ${percent(share)} of the time`;
+}
+
+/** Goodput of this share of a hop's rate fills it: the rest is headers and what the start of the flow leaves. */
+const FULL_OF_DATA = 0.9;
+
+/** Whether the limiting hop is full; a flow that starts late fills it for a part of the run. */
+function isFull(flow: FlowSummary, at: Limit | undefined): at is Limit {
+  return at !== undefined && (at.utilization >= FULL || rate(flow) >= FULL_OF_DATA * at.capacity);
 }
 
 /** A hop that is full, with the delay of its queue. */
@@ -117,10 +127,9 @@ export function verdict(summary: Summary, resolved: Resolved): string {
   const bulk = flows.filter(({ flow }) => !flow.exchanges && flow.cwnd_limited_share !== null);
   const worst = (bulk.length ? bulk : flows).reduce((a, b) => (rate(b.flow) < rate(a.flow) ? b : a));
   const reason = limit(worst.flow, worst.at, summary);
-  const isFull = isShared && worst.at !== undefined && worst.at.utilization >= FULL;
   return [
     isShared ? together(flows) : apart(flows),
-    reason ? (isFull ? `: ${reason}` : `; ${worst.name}: ${reason}`) : "",
+    reason ? (isShared && isFull(worst.flow, worst.at) ? `: ${reason}` : `; ${worst.name}: ${reason}`) : "",
     ...waiting.map(({ name, flow }) => `; ${name}: ${served(flow)}`),
     spurious(flows.map(({ flow }) => flow)),
     ".",

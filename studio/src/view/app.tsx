@@ -653,8 +653,11 @@ export function App({ module, worker, local, studies }: Props) {
                     step={1}
                     value={seed ?? path.resolved.seed}
                     onChange={(event) => {
-                      const value = event.currentTarget.valueAsNumber;
-                      setSeed(Number.isSafeInteger(value) && value >= 0 ? value : undefined);
+                      const { value, valueAsNumber: number } = event.currentTarget;
+                      if (value === "") return setSeed(undefined);
+                      if (Number.isSafeInteger(number) && number >= 0) return setSeed(number);
+                      setNotice(`A seed is a whole number from 0 to ${Number.MAX_SAFE_INTEGER}, not ${value}.`);
+                      event.currentTarget.value = String(seed ?? path.resolved.seed);
                     }}
                   />
                 </label>
