@@ -31,8 +31,9 @@ class AttachOptions:
     device: Device
     kind: Annotated[str, Option("--kind", "Queue: share-red.", "KIND")] = "share-red"
     rate: Annotated[
-        str, Option("--rate", "Rate of the virtual link: that of the bottleneck, e.g. '95 Mbit/s'.", "RATE")
-    ] = ""
+        str | None,
+        Option("--rate", "Rate of the virtual link: that of the bottleneck, e.g. '95 Mbit/s'. Required.", "RATE"),
+    ] = None
     sets: Annotated[
         tuple[str, ...],
         Option(

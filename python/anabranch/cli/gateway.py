@@ -55,7 +55,7 @@ daemon = _Daemon(_PASSED, hidden=True, add_help_option=False)
 gateway = _Group(
     "gateway",
     "Predict the performance of a gateway, or call anabranch-gateway.\n\nAll commands but plan are the daemon's: "
-    "init, keygen, check, up, status, page, reload, down, peer.",
+    "init, keygen, check, up, status, page, reload, down, protect, peer.",
     {
         _PASSED: ("gateway:daemon", ""),
         "plan": ("gateway:run_plan", "Predict a configuration's performance on paths of known properties."),

@@ -52,6 +52,11 @@ def copies(run: Summary, name: str) -> list[Any]:
     return [flow for key, flow in flows.items() if key.startswith(f"{name}/")]
 
 
+def _said(name: str) -> str:
+    """A flow's name in the text of a measure."""
+    return {"x": "the control", "other": "others"}.get(name, name)
+
+
 def total(run: Summary, name: str, key: str) -> float:
     """The sum of a figure over the copies of a flow."""
     return math.fsum(flow[key] or 0.0 for flow in copies(run, name))
@@ -59,7 +64,9 @@ def total(run: Summary, name: str, key: str) -> float:
 
 def goodput(name: str, role: str = MAIN) -> Measure:
     """The goodput of all copies of a flow."""
-    return Measure(f"goodput of {name}", "Mbit/s", False, 0.0, lambda runs: total(runs[role], name, "goodput_mbit_s"))
+    return Measure(
+        f"goodput of {_said(name)}", "Mbit/s", False, 0.0, lambda runs: total(runs[role], name, "goodput_mbit_s")
+    )
 
 
 def mean_goodput(name: str) -> Measure:
@@ -68,7 +75,7 @@ def mean_goodput(name: str) -> Measure:
     def value(runs: Runs) -> float | None:
         return math.fsum(total(run, name, "goodput_mbit_s") for run in runs.values()) / len(runs)
 
-    return Measure(f"mean goodput of {name}", "Mbit/s", False, 0.0, value)
+    return Measure(f"mean goodput of {_said(name)}", "Mbit/s", False, 0.0, value)
 
 
 def goodput_of_all(role: str = MAIN) -> Measure:
@@ -112,7 +119,7 @@ def loss(role: str = MAIN, link: str = "bottleneck") -> Measure:
 
 def retransmitted(name: str, role: str = MAIN) -> Measure:
     """The share of a flow's packets that are retransmissions."""
-    return Measure(f"retransmissions of {name}", "", True, 0.001, lambda runs: _retransmitted(runs[role], name))
+    return Measure(f"retransmissions of {_said(name)}", "", True, 0.001, lambda runs: _retransmitted(runs[role], name))
 
 
 def _retransmitted(run: Summary, name: str) -> float | None:
@@ -127,7 +134,7 @@ def spurious(name: str) -> Measure:
         sent = total(runs[MAIN], name, "sent_packets")
         return total(runs[MAIN], name, "spurious_retransmissions") / sent if sent else None
 
-    return Measure(f"spurious retransmissions of {name}", "", True, 0.001, share)
+    return Measure(f"spurious retransmissions of {_said(name)}", "", True, 0.001, share)
 
 
 def fairness(name: str) -> Measure:
@@ -149,7 +156,7 @@ def completion(name: str, key: str = "p95_completion_time_s") -> Measure:
         return None if value is None else float(value)
 
     told = {"p95_completion_time_s": ", 95th percentile", "mean_completion_time_s": ", mean"}.get(key, "")
-    return Measure(f"completion time of {name}{told}", "s", True, 0.001, time)
+    return Measure(f"completion time of {_said(name)}{told}", "s", True, 0.001, time)
 
 
 def file_time(name: str) -> Measure:
@@ -159,7 +166,7 @@ def file_time(name: str) -> Measure:
         value = copies(runs[MAIN], name)[0]["flow_completion_time_s"]
         return float(runs[MAIN]["duration_s"]) if value is None else float(value)
 
-    return Measure(f"completion time of {name}", "s", True, 0.001, time)
+    return Measure(f"completion time of {_said(name)}", "s", True, 0.001, time)
 
 
 def response(name: str, key: str = "p95_response_time_ms") -> Measure:
@@ -171,7 +178,7 @@ def response(name: str, key: str = "p95_response_time_ms") -> Measure:
         return max(values) if values else None
 
     told = {"p95_response_time_ms": "95th percentile", "p99_response_time_ms": "99th percentile"}[key]
-    return Measure(f"response time of {name}, {told}", "ms", True, 1.0, time)
+    return Measure(f"response time of {_said(name)}, {told}", "ms", True, 1.0, time)
 
 
 def rpm_foreign(name: str) -> Measure:
@@ -198,7 +205,7 @@ def rpm_self(name: str) -> Measure:
 def one_way_delay(name: str) -> Measure:
     """The 95th percentile of the one-way delay of datagrams."""
     return Measure(
-        f"one-way delay of {name}, 95th percentile",
+        f"one-way delay of {_said(name)}, 95th percentile",
         "ms",
         True,
         1.0,
@@ -214,7 +221,7 @@ def datagram_loss(name: str, payload: int) -> Measure:
         sent = flow["sent_packets"]
         return max(0.0, 1 - (flow["delivered_bytes"] or 0) / payload / sent) if sent else None
 
-    return Measure(f"datagrams of {name} that are lost", "", True, 0.001, share)
+    return Measure(f"datagrams of {_said(name)} that are lost", "", True, 0.001, share)
 
 
 def harm_goodput(name: str) -> Measure:
@@ -224,7 +231,7 @@ def harm_goodput(name: str) -> Measure:
         alone = total(runs["alone"], name, "goodput_mbit_s")
         return max(0.0, (alone - total(runs["together"], name, "goodput_mbit_s")) / alone) if alone else None
 
-    return Measure(f"harm to the goodput of {name}", "", True, 0.05, harm)
+    return Measure(f"harm to the goodput of {_said(name)}", "", True, 0.05, harm)
 
 
 def harm_delay(name: str) -> Measure:
@@ -234,7 +241,7 @@ def harm_delay(name: str) -> Measure:
         alone, together = _srtt(runs["alone"], name), _srtt(runs["together"], name)
         return max(0.0, (together - alone) / together) if alone and together else None
 
-    return Measure(f"harm to the round-trip time of {name}", "", True, 0.05, harm)
+    return Measure(f"harm to the round-trip time of {_said(name)}", "", True, 0.05, harm)
 
 
 def _srtt(run: Summary, name: str) -> float | None:
@@ -249,7 +256,7 @@ def harm_loss(name: str) -> Measure:
         alone, together = _retransmitted(runs["alone"], name), _retransmitted(runs["together"], name)
         return max(0.0, together - alone) if alone is not None and together is not None else None
 
-    return Measure(f"additional retransmissions of {name}", "", True, 0.005, harm)
+    return Measure(f"additional retransmissions of {_said(name)}", "", True, 0.005, harm)
 
 
 def packets_per_rtt(name: str, rtt_ms: float) -> Measure:
@@ -260,7 +267,7 @@ def packets_per_rtt(name: str, rtt_ms: float) -> Measure:
         measured = _measured_s(run)
         return total(run, name, "sent_packets") * rtt_ms / 1000 / measured
 
-    return Measure(f"packets per round trip of {name}", "", True, 0.0, value)
+    return Measure(f"packets per round trip of {_said(name)}", "", True, 0.0, value)
 
 
 def _measured_s(run: Summary) -> float:
@@ -269,7 +276,9 @@ def _measured_s(run: Summary) -> float:
 
 def sent(name: str) -> Measure:
     """Packets with data that a flow sends."""
-    return Measure(f"packets of {name}", "packets", True, 0.0, lambda runs: total(runs[MAIN], name, "sent_packets"))
+    return Measure(
+        f"packets of {_said(name)}", "packets", True, 0.0, lambda runs: total(runs[MAIN], name, "sent_packets")
+    )
 
 
 def delivered_per_rtt(name: str, rtt_ms: float) -> Measure:
@@ -280,7 +289,7 @@ def delivered_per_rtt(name: str, rtt_ms: float) -> Measure:
         slowest = min((flow["goodput_mbit_s"] or 0.0) for flow in copies(run, name))
         return slowest * 1e6 * rtt_ms / 1000 / 8 / 1448
 
-    return Measure(f"packets per round trip that {name} delivers", "", False, 0.0, value)
+    return Measure(f"packets per round trip delivered by {_said(name)}", "", False, 0.0, value)
 
 
 def breaker(name: str) -> Measure:
@@ -304,7 +313,7 @@ def packets_per_segment(name: str, payload: int) -> Measure:
         needed = total(runs[MAIN], name, "delivered_bytes") / payload
         return total(runs[MAIN], name, "sent_packets") / needed if needed else None
 
-    return Measure(f"packets of {name} per delivered segment", "", True, 0.01, value)
+    return Measure(f"packets of {_said(name)} per delivered segment", "", True, 0.01, value)
 
 
 def oscillation(name: str) -> Measure:
