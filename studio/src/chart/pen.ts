@@ -4,7 +4,17 @@ import { firstAt, type Range, type Series } from "./model.ts";
 /** What drawings are made of. Places are in pixels of the plot, from its top left. */
 export interface Pen {
   path(points: Float32Array, count: number, style: { colour: string; width: number; dash?: number[] }): void;
-  dots(points: Float32Array, count: number, style: { colour: string; size: number; isCross: boolean }): void;
+  dots(points: Float32Array, count: number, style: Dots): void;
+  /** A ring with a halo, which is seen on any background. */
+  ring(x: number, y: number, style: { ink: string; paper: string }): void;
+}
+
+interface Dots {
+  colour: string;
+  size: number;
+  isCross: boolean;
+  /** 1 if it is left out. */
+  opacity?: number;
 }
 
 /** A rectangle and the values at its edges. */
@@ -14,6 +24,28 @@ export interface Frame {
   x: Range;
   y: Range;
 }
+
+/** Radius of the ring, and the ends of its four ticks. */
+const RING = 8;
+const TICKS: readonly [number, number][] = [
+  [1, 0],
+  [-1, 0],
+  [0, 1],
+  [0, -1],
+];
+const TICK = [RING - 3, RING + 5] as const;
+
+/** Thinned points are one per cell of this width and height, */
+const CELL = 5;
+/** smaller than others, */
+const THIN = 0.6;
+/** and of as many steps of opacity, from this one to 1. */
+const STEPS = 4;
+const LEAST_OPACITY = 0.3;
+/** Points are thinned if a cell has more than this number in the mean, */
+const CROWDED = 2;
+/** and if they lie in more than this share of the columns. */
+const COVERED = 0.5;
 
 const SIZES = { points: 2.6, marks: 6, crosses: 8, line: 4.5, step: 4.5 };
 
@@ -75,8 +107,57 @@ function drawLine(pen: Pen, series: Series, frame: Frame, colour: string): void 
   flush();
 }
 
-/** One point per pixel: a second one cannot be seen. */
 function drawCloud(pen: Pen, series: Series, frame: Frame, colour: string): void {
+  const isThinned = series.isThinned || series.kind === "marks" || series.kind === "crosses";
+  if (!isThinned || !drawThinned(pen, series, frame, colour)) drawPoints(pen, series, frame, colour);
+}
+
+/** Draws points as a density. Returns false, without a drawing, if they can be told apart. */
+function drawThinned(pen: Pen, series: Series, frame: Frame, colour: string): boolean {
+  const { x, y, kind } = series;
+  const columns = Math.max(Math.ceil(frame.width / CELL), 1);
+  const rows = Math.max(Math.ceil(frame.height / CELL), 1);
+  const seen = new Uint8Array((columns + 1) * (rows + 1));
+  const counts = new Uint32Array(columns + 1);
+  const sx = frame.width / (frame.x.max - frame.x.min);
+  const sy = frame.height / (frame.y.max - frame.y.min);
+  const kept: number[] = [];
+  let all = 0;
+  const to = firstAt(x, frame.x.max + 1e-12);
+  for (let i = firstAt(x, frame.x.min); i < to; i++) {
+    const value = frame.height - (y[i] - frame.y.min) * sy;
+    if (!(value >= 0 && value <= frame.height)) continue;
+    const column = (((x[i] - frame.x.min) * sx) / CELL) | 0;
+    const cell = column * (rows + 1) + ((value / CELL) | 0);
+    all++;
+    counts[column]++;
+    if (seen[cell]) continue;
+    seen[cell] = 1;
+    kept.push(i);
+  }
+  const covered = counts.reduce((sum, count) => sum + Math.min(count, 1), 0);
+  if (all <= CROWDED * kept.length || covered <= COVERED * columns) return false;
+  const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b), 1));
+  const levels = kept.map((i) => {
+    const count = counts[(((x[i] - frame.x.min) * sx) / CELL) | 0];
+    return Math.ceil((STEPS * Math.log1p(count)) / most);
+  });
+  const room = new Float32Array(2 * kept.length);
+  for (let level = 1; level <= STEPS; level++) {
+    let count = 0;
+    kept.forEach((i, k) => {
+      if (levels[k] !== level) return;
+      room[2 * count] = (x[i] - frame.x.min) * sx;
+      room[2 * count++ + 1] = frame.height - (y[i] - frame.y.min) * sy;
+    });
+    const opacity = LEAST_OPACITY + ((1 - LEAST_OPACITY) * level) / STEPS;
+    if (count) pen.dots(room, count, { colour, size: THIN * SIZES[kind], isCross: kind === "crosses", opacity });
+  }
+  return true;
+}
+
+/** One point per pixel: a second one cannot be seen. */
+function drawPoints(pen: Pen, series: Series, frame: Frame, colour: string): void {
   const { x, y } = series;
   const from = firstAt(x, frame.x.min);
   const to = firstAt(x, frame.x.max + 1e-12);
@@ -114,8 +195,9 @@ export function canvasPen(context: CanvasRenderingContext2D, left: number, top: 
       context.stroke();
       context.setLineDash([]);
     },
-    dots(points, count, { colour, size, isCross }) {
+    dots(points, count, { colour, size, isCross, opacity }) {
       const half = (size * ratio) / 2;
+      context.globalAlpha = opacity ?? 1;
       if (isCross) {
         context.beginPath();
         for (let i = 0; i < count; i++) {
@@ -129,6 +211,7 @@ export function canvasPen(context: CanvasRenderingContext2D, left: number, top: 
         context.strokeStyle = colour;
         context.lineWidth = 1.5 * ratio;
         context.stroke();
+        context.globalAlpha = 1;
         return;
       }
       context.fillStyle = colour;
@@ -139,6 +222,24 @@ export function canvasPen(context: CanvasRenderingContext2D, left: number, top: 
           2 * half,
           2 * half,
         );
+      }
+      context.globalAlpha = 1;
+    },
+    ring(x, y, { ink, paper }) {
+      const [atX, atY] = [left + x * ratio, top + y * ratio];
+      for (const [colour, width] of [
+        [paper, 5],
+        [ink, 2],
+      ] as const) {
+        context.beginPath();
+        context.arc(atX, atY, RING * ratio, 0, 2 * Math.PI);
+        for (const [dx, dy] of TICKS) {
+          context.moveTo(atX + dx * TICK[0] * ratio, atY + dy * TICK[0] * ratio);
+          context.lineTo(atX + dx * TICK[1] * ratio, atY + dy * TICK[1] * ratio);
+        }
+        context.strokeStyle = colour;
+        context.lineWidth = width * ratio;
+        context.stroke();
       }
     },
   };
@@ -157,7 +258,7 @@ export function svgPen(left: number, top: number, out: string[]): Pen {
         `<path d="${d}" fill="none" stroke="${colour}" stroke-width="${width}" stroke-linejoin="round"${dashes}/>`,
       );
     },
-    dots(points, count, { colour, size, isCross }) {
+    dots(points, count, { colour, size, isCross, opacity }) {
       const half = size / 2;
       let d = "";
       for (let i = 0; i < count; i++) {
@@ -167,9 +268,22 @@ export function svgPen(left: number, top: number, out: string[]): Pen {
           ? `M${place(x - half)} ${place(y - half)}l${size} ${size}m${-size} 0l${size} ${-size}`
           : `M${place(x - half)} ${place(y - half)}h${size}v${size}h${-size}z`;
       }
-      out.push(
-        `<path d="${d}" ${isCross ? `fill="none" stroke="${colour}" stroke-width="1.5"` : `fill="${colour}"`}/>`,
-      );
+      const look = isCross ? `fill="none" stroke="${colour}" stroke-width="1.5"` : `fill="${colour}"`;
+      out.push(`<path d="${d}" ${look}${opacity === undefined ? "" : ` opacity="${opacity.toFixed(2)}"`}/>`);
+    },
+    ring(x, y, { ink, paper }) {
+      const [atX, atY] = [place(left + x), place(top + y)];
+      const ticks = TICKS.map(
+        ([dx, dy]) =>
+          `M${place(atX + dx * TICK[0])} ${place(atY + dy * TICK[0])}L${place(atX + dx * TICK[1])} ${place(atY + dy * TICK[1])}`,
+      ).join("");
+      for (const [colour, width] of [
+        [paper, 5],
+        [ink, 2],
+      ] as const)
+        out.push(
+          `<g class="ring" fill="none" stroke="${colour}" stroke-width="${width}"><circle cx="${atX}" cy="${atY}" r="${RING}"/><path d="${ticks}"/></g>`,
+        );
     },
   };
 }
