@@ -4,7 +4,7 @@ import { extent, firstAt, type Series, valueAt } from "../src/chart/model.ts";
 import { drawSeries, type Pen } from "../src/chart/pen.ts";
 import { legendOf, ticks, View } from "../src/chart/plot.ts";
 import { tableOf } from "../src/engine/local.ts";
-import { command } from "../src/model/command.ts";
+import { command, fileWord } from "../src/model/command.ts";
 import { difference } from "../src/model/compare.ts";
 import { gain, sentence } from "../src/model/help.ts";
 import { Newest } from "../src/model/newest.ts";
@@ -42,7 +42,14 @@ test("of the parts that arrive during a drawing only the newest is drawn", () =>
 });
 
 test("the command quotes a text for the shell", () => {
-  assert.equal(command("x", "scenarios/a b.toml", 3), "anabranch run 'scenarios/a b.toml' --seed 3");
+  assert.equal(fileWord("my capture (1).pcapng"), "'my capture (1).pcapng'");
+  assert.equal(fileWord("it's.pcap"), "'it'\\''s.pcap'");
+  assert.equal(fileWord("-x.pcap"), "./-x.pcap");
+  // A ready path works outside a checkout.
+  assert.equal(
+    command('title = "t"\n', "scenarios/live/lossy.toml", 3),
+    "anabranch run - --seed 3 <<'END'\n# scenarios/live/lossy.toml\ntitle = \"t\"\nEND",
+  );
   assert.equal(command("a = 1\nEND\n", undefined, undefined), "anabranch run - <<'END_'\na = 1\nEND\nEND_");
 });
 
