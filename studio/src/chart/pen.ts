@@ -37,8 +37,8 @@ const TICK = [RING - 3, RING + 5] as const;
 
 /** Thinned points are one per cell of this width and height, */
 const CELL = 5;
-/** smaller than others, */
-const THIN = 0.6;
+/** no larger than this, */
+const THIN = 3.2;
 /** and of as many steps of opacity, from this one to 1. */
 const STEPS = 4;
 const LEAST_OPACITY = 0.3;
@@ -151,7 +151,7 @@ function drawThinned(pen: Pen, series: Series, frame: Frame, colour: string): bo
       room[2 * count++ + 1] = frame.height - (y[i] - frame.y.min) * sy;
     });
     const opacity = LEAST_OPACITY + ((1 - LEAST_OPACITY) * level) / STEPS;
-    if (count) pen.dots(room, count, { colour, size: THIN * SIZES[kind], isCross: kind === "crosses", opacity });
+    if (count) pen.dots(room, count, { colour, size: Math.min(THIN, SIZES[kind]), isCross: kind === "crosses", opacity });
   }
   return true;
 }

@@ -29,7 +29,7 @@ export function Ladder({ packets, chosen }: { packets: LadderPacket[]; chosen: n
   // The chosen packet is in the middle of the visible part. The page does not scroll.
   const home = useRef<HTMLDivElement>(null);
   const at = packets.find(({ row }) => row === chosen);
-  const middle = at ? y(at, true) : 0;
+  const middle = at ? (y(at, true) + y(at, at.received === undefined)) / 2 : 0;
   useEffect(() => {
     if (home.current) home.current.scrollTop = middle - home.current.clientHeight / 2;
   }, [packets, middle]);
