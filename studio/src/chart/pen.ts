@@ -151,7 +151,8 @@ function drawThinned(pen: Pen, series: Series, frame: Frame, colour: string): bo
       room[2 * count++ + 1] = frame.height - (y[i] - frame.y.min) * sy;
     });
     const opacity = LEAST_OPACITY + ((1 - LEAST_OPACITY) * level) / STEPS;
-    if (count) pen.dots(room, count, { colour, size: Math.min(THIN, SIZES[kind]), isCross: kind === "crosses", opacity });
+    if (count)
+      pen.dots(room, count, { colour, size: Math.min(THIN, SIZES[kind]), isCross: kind === "crosses", opacity });
   }
   return true;
 }

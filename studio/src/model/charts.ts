@@ -2,6 +2,7 @@
 import type { Chart, Series } from "../chart/model.ts";
 import { chosen, type Table } from "../engine/message.ts";
 import { figure } from "./quantity.ts";
+import { limitOf } from "./route.ts";
 import { mainRows, type Points, sequence } from "./sequence.ts";
 import { capacityOf, type Resolved, tableOf } from "./summary.ts";
 import type { Drawn } from "./underway.ts";
@@ -110,7 +111,7 @@ function goodput({ run, look, focus, named, read, few }: Drawing): Chart | undef
       isMissing = true;
       return [];
     }
-    isAbove ||= isTcp(resolved, flow) && own.y.some((value) => value > MOST_GOODPUT * routeRate(resolved, flow));
+    isAbove ||= isTcp(resolved, flow) && own.y.some((value) => value > MOST_GOODPUT * limitRate(resolved, flow));
     return [{ label: look.label(flow), ...own, kind: "line", colour: i + look.shift, dash: look.dash }];
   });
   if (!series.length) return undefined;
@@ -135,25 +136,14 @@ function arrivals(packets: Table, duration: number): Points {
   return { x, y };
 }
 
-/** The rate of a flow's route in its faster direction, in Mbit/s; infinite if it is not known, or if it changes. */
-function routeRate(resolved: Resolved & { at?: unknown[] }, flow: string): number {
-  const links = { ...resolved.link, ...resolved.group };
-  const table = tableOf(resolved, flow);
-  const route = table?.route ?? [];
-  let node = table?.from;
-  const rates: [number, number] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (const name of route) {
-    const link = links[name];
-    if (!link || resolved.at?.length) return Number.POSITIVE_INFINITY;
-    const isForward = link.between[0] === node;
-    node = link.between[isForward ? 1 : 0];
-    for (const [i, way] of (["forward", "reverse"] as const).entries()) {
-      if ((link[way]?.service?.kind ?? "fixed") !== "fixed") return Number.POSITIVE_INFINITY;
-      const at = isForward ? i : 1 - i;
-      rates[at] = Math.min(rates[at], capacityOf(link, way) * (link.members ?? 1));
-    }
-  }
-  return Math.max(...rates);
+/** The rate of the link that limits a flow, in Mbit/s; infinite if it is not fixed. */
+function limitRate(resolved: Resolved, flow: string): number {
+  const limit = limitOf(resolved, undefined, flow);
+  const isFixed = limit?.hop.ways.every(({ link, way }) => {
+    const table = resolved.link?.[link];
+    return table && (table[way]?.service?.kind ?? "fixed") === "fixed";
+  });
+  return limit && isFixed ? limit.capacity : Number.POSITIVE_INFINITY;
 }
 
 function windows({ run: { flows }, look, focus, named, read, few }: Drawing): Chart | undefined {
