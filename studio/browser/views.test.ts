@@ -75,6 +75,17 @@ describe("views of the studio's page", () => {
     const page = await opened(`${PATH}protocol = "udp"\nworkload = { kind = "paced", rate = "8 Mbit/s" }\n`);
     for (const name of ["Goodput", "Queue", "Time and sequence: main"])
       assert.ok(await chart(page, name).isVisible(), name);
+    // The queue is empty. Its axis has different values.
+    await page.getByLabel("Save or read Queue").click();
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save as SVG" }).click(),
+    ]);
+    await file.saveAs(join(folder, "queue.svg"));
+    const values = [...readFileSync(join(folder, "queue.svg"), "utf8").matchAll(/anchor="end">([^<]*)</g)].map(
+      ([, value]) => value,
+    );
+    assert.ok(values.length > 2 && new Set(values).size === values.length, `${values}`);
     await page.close();
   });
 

@@ -222,7 +222,9 @@ export class Plot {
     if (!range) return [0, 1];
     const span = range.max - range.min || Math.abs(range.max) || 1;
     if (this.chart.fits && !this.view.isWhole) return [range.min - span * 0.05, range.max + span * 0.05];
-    return [Math.min(0, range.min), Math.max(range.max, 1e-9) * 1.06];
+    // A line of zeros has an axis to 1.
+    const top = range.max > 0 ? 1.06 * range.max : range.min < 0 ? 0 : 1;
+    return [Math.min(0, range.min), top];
   }
 
   private draw(u: uPlot): void {
@@ -330,7 +332,9 @@ export class Plot {
     for (const tick of ticks(this.view.min, this.view.max, Math.max(width / 90, 2))) {
       const x = left + ((tick - this.view.min) / (this.view.max - this.view.min)) * width;
       out.push(`<path d="M${x.toFixed(1)} ${top}v${height}" stroke="${colours.grid}"/>`);
-      text(x, top + height + 15, placeText(this.chart, tick, this.chart.axis?.isLog ? 2 : 6), "middle");
+      const label = placeText(this.chart, tick, this.chart.axis?.isLog ? 2 : 6);
+      const isLast = x + (label.length * LETTER) / 2 > whole.width;
+      text(isLast ? whole.width - 1 : x, top + height + 15, label, isLast ? "end" : "middle");
     }
     for (const tick of ticks(low, high, Math.max(height / 30, 2))) {
       const y = top + height - ((tick - low) / (high - low)) * height;
