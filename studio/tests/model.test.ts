@@ -116,6 +116,10 @@ test("crowded marks are thinned, and their opacity shows their density", () => {
     drawn.map(({ opacity, size }) => [opacity, size]),
     [[undefined, 6]],
   );
+  // A burst over some columns is thinned, and marks far from it are not.
+  draw([...Array.from({ length: 900 }, (_, i) => 0.2 + i * 1e-4), 0.9], "marks");
+  assert.deepEqual([drawn[drawn.length - 1].count, drawn[drawn.length - 1].opacity], [1, undefined]);
+  assert.ok(drawn.length >= 2 && drawn.slice(0, -1).every(({ opacity }) => opacity! > 0));
   // Points are a line, if they are not to be thinned.
   draw(many, "points");
   assert.equal(drawn[0].opacity, undefined);

@@ -42,10 +42,10 @@ const THIN = 3.2;
 /** and of as many steps of opacity, from this one to 1. */
 const STEPS = 4;
 const LEAST_OPACITY = 0.3;
-/** Points are thinned if a cell has more than this number in the mean, */
+/** Points are thinned in as many columns of cells side by side or more, if all have points, */
+const LEAST_COLUMNS = 6;
+/** and if a cell has more than this number in the mean. */
 const CROWDED = 2;
-/** and if they lie in more than this share of the columns. */
-const COVERED = 0.5;
 
 const SIZES = { points: 2.6, marks: 6, crosses: 8, line: 4.5, step: 4.5 };
 
@@ -109,40 +109,69 @@ function drawLine(pen: Pen, series: Series, frame: Frame, colour: string): void 
 
 function drawCloud(pen: Pen, series: Series, frame: Frame, colour: string): void {
   const isThinned = series.isThinned || series.kind === "marks" || series.kind === "crosses";
-  if (!isThinned || !drawThinned(pen, series, frame, colour)) drawPoints(pen, series, frame, colour);
+  const crowd = isThinned ? crowdOf(series, frame) : undefined;
+  if (crowd) drawCrowd(pen, series, frame, colour, crowd);
+  drawPoints(pen, series, frame, colour, crowd);
 }
 
-/** Draws points as a density. Returns false, without a drawing, if they can be told apart. */
-function drawThinned(pen: Pen, series: Series, frame: Frame, colour: string): boolean {
-  const { x, y, kind } = series;
-  const columns = Math.max(Math.ceil(frame.width / CELL), 1);
-  const rows = Math.max(Math.ceil(frame.height / CELL), 1);
-  const seen = new Uint8Array((columns + 1) * (rows + 1));
-  const counts = new Uint32Array(columns + 1);
-  const sx = frame.width / (frame.x.max - frame.x.min);
-  const sy = frame.height / (frame.y.max - frame.y.min);
-  const kept: number[] = [];
-  let all = 0;
+/** Crowded columns of cells. */
+interface Crowd {
+  isCrowded: Uint8Array;
+  /** Points of each column. */
+  counts: Uint32Array;
+  /** The first point of each cell of a crowded column. */
+  kept: number[];
+}
+
+/** Scales of a frame. */
+function scales({ width, height, x, y }: Frame): [x: number, y: number] {
+  return [width / (x.max - x.min), height / (y.max - y.min)];
+}
+
+/** The columns whose points cannot be told apart; undefined without one. */
+function crowdOf({ x, y }: Series, frame: Frame): Crowd | undefined {
+  const columns = Math.max(Math.ceil(frame.width / CELL), 1) + 1;
+  const rows = Math.max(Math.ceil(frame.height / CELL), 1) + 1;
+  const seen = new Uint8Array(columns * rows);
+  const counts = new Uint32Array(columns);
+  const cells = new Uint32Array(columns);
+  const [sx, sy] = scales(frame);
+  const columnOf = (i: number) => (((x[i] - frame.x.min) * sx) / CELL) | 0;
+  const firsts: number[] = [];
   const to = firstAt(x, frame.x.max + 1e-12);
   for (let i = firstAt(x, frame.x.min); i < to; i++) {
     const value = frame.height - (y[i] - frame.y.min) * sy;
     if (!(value >= 0 && value <= frame.height)) continue;
-    const column = (((x[i] - frame.x.min) * sx) / CELL) | 0;
-    const cell = column * (rows + 1) + ((value / CELL) | 0);
-    all++;
+    const column = columnOf(i);
+    const cell = column * rows + ((value / CELL) | 0);
     counts[column]++;
     if (seen[cell]) continue;
     seen[cell] = 1;
-    kept.push(i);
+    cells[column]++;
+    firsts.push(i);
   }
-  const covered = counts.reduce((sum, count) => sum + Math.min(count, 1), 0);
-  if (all <= CROWDED * kept.length || covered <= COVERED * columns) return false;
-  const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b), 1));
+  const isCrowded = new Uint8Array(columns);
+  for (let from = 0; from < columns; ) {
+    let end = from;
+    let [points, used] = [0, 0];
+    for (; end < columns && counts[end]; end++) [points, used] = [points + counts[end], used + cells[end]];
+    if (end - from >= LEAST_COLUMNS && points > CROWDED * used) isCrowded.fill(1, from, end);
+    from = end + 1;
+  }
+  const kept = firsts.filter((i) => isCrowded[columnOf(i)]);
+  return kept.length ? { isCrowded, counts, kept } : undefined;
+}
+
+/** Draws crowded columns: one point per cell, whose opacity shows the number of points of its column. */
+function drawCrowd(pen: Pen, { x, y, kind }: Series, frame: Frame, colour: string, { counts, kept }: Crowd): void {
+  const [sx, sy] = scales(frame);
+  const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b)));
   const levels = kept.map((i) => {
     const count = counts[(((x[i] - frame.x.min) * sx) / CELL) | 0];
     return Math.ceil((STEPS * Math.log1p(count)) / most);
   });
   const room = new Float32Array(2 * kept.length);
+  const style = { colour, size: Math.min(THIN, SIZES[kind]), isCross: kind === "crosses" };
   for (let level = 1; level <= STEPS; level++) {
     let count = 0;
     kept.forEach((i, k) => {
@@ -151,28 +180,25 @@ function drawThinned(pen: Pen, series: Series, frame: Frame, colour: string): bo
       room[2 * count++ + 1] = frame.height - (y[i] - frame.y.min) * sy;
     });
     const opacity = LEAST_OPACITY + ((1 - LEAST_OPACITY) * level) / STEPS;
-    if (count)
-      pen.dots(room, count, { colour, size: Math.min(THIN, SIZES[kind]), isCross: kind === "crosses", opacity });
+    if (count) pen.dots(room, count, { ...style, opacity });
   }
-  return true;
 }
 
-/** One point per pixel: a second one cannot be seen. */
-function drawPoints(pen: Pen, series: Series, frame: Frame, colour: string): void {
+/** One point per pixel outside the crowd: a second one cannot be seen. */
+function drawPoints(pen: Pen, series: Series, frame: Frame, colour: string, crowd?: Crowd): void {
   const { x, y } = series;
   const from = firstAt(x, frame.x.min);
   const to = firstAt(x, frame.x.max + 1e-12);
   const width = Math.max(Math.ceil(frame.width), 1);
   const height = Math.max(Math.ceil(frame.height), 1);
   const seen = new Uint8Array((width + 1) * (height + 1));
-  const sx = frame.width / (frame.x.max - frame.x.min);
-  const sy = frame.height / (frame.y.max - frame.y.min);
+  const [sx, sy] = scales(frame);
   const room = new Float32Array(2 * Math.min(to - from, seen.length));
   let count = 0;
   for (let i = from; i < to; i++) {
     const at = (x[i] - frame.x.min) * sx;
     const value = frame.height - (y[i] - frame.y.min) * sy;
-    if (!(value >= 0 && value <= frame.height)) continue;
+    if (!(value >= 0 && value <= frame.height) || crowd?.isCrowded[(at / CELL) | 0]) continue;
     const cell = (at | 0) * (height + 1) + (value | 0);
     if (seen[cell]) continue;
     seen[cell] = 1;
