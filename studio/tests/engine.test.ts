@@ -14,7 +14,7 @@ import { packetsOf } from "../src/model/run.ts";
 import { COLUMNS, sequence } from "../src/model/sequence.ts";
 import type { Resolved, Summary } from "../src/model/summary.ts";
 import { layout } from "../src/model/topology.ts";
-import { partText, underwayOf } from "../src/model/underway.ts";
+import { partText, queuesOf, underwayOf } from "../src/model/underway.ts";
 import { verdict } from "../src/model/verdict.ts";
 import { nearest, why } from "../src/model/why.ts";
 
@@ -272,6 +272,66 @@ describe("the engine's module", async () => {
     const seen = parts.length;
     ask(request);
     assert.equal(parts.length, seen, "without a wish for parts there are none");
+  });
+
+  const UDP = LOSSY.replace(/impair = .*\n/, "").replace(
+    'cc = "cubic"',
+    'protocol = "udp"\nworkload = { kind = "paced", rate = "8 Mbit/s" }',
+  );
+  const drawn = (scenario: string, focus: string, duration = 10) => {
+    const tables = ["samples", "link_samples", { flow: focus, columns: COLUMNS }];
+    const { summary, resolved, tables: made } = ran(scenario, { packets: true, tables });
+    const flows = Object.keys(summary.flows);
+    return chartsOf({ resolved, duration, tables: made, flows, queues: queuesOf(summary) }, focus);
+  };
+
+  test("flows of UDP alone have charts, by the queue's samples and the packets", () => {
+    const charts = drawn(UDP, "main");
+    assert.deepEqual(
+      charts.map(({ name }) => name),
+      ["goodput", "queue", "sequence"],
+    );
+    const [goodput, , sequence] = charts;
+    const { y } = goodput.series[0];
+    const rest = y.slice(2);
+    assert.ok(
+      rest.every((rate) => rate > 7.5 && rate < 8.5),
+      `${rest}`,
+    );
+    assert.deepEqual(
+      sequence.series.map(({ label }) => label),
+      ["sent"],
+    );
+    assert.equal(goodput.about, undefined);
+    // Another flow has a line if it has samples.
+    const mixed = `${UDP.replace("8 Mbit", "2 Mbit")}\n[flow.other]\nfrom = "A"\nto = "B"\n`;
+    assert.deepEqual(
+      drawn(mixed, "other")[0].series.map(({ label }) => label),
+      ["other"],
+    );
+    assert.match(drawn(mixed, "other")[0].about ?? "", /UDP/);
+    assert.equal(drawn(mixed, "main")[0].series.length, 2);
+  });
+
+  test("a chart says that samples miss the longest queue, and why goodput exceeds the link's rate", () => {
+    const lossy = readFileSync(join(import.meta.dirname, "../../../scenarios/live/lossy.toml"), "utf8");
+    const [, , queue] = drawn(lossy, "main", 20);
+    assert.match(queue.about ?? "", /The longest queue of the run: \d+ packets \(path forward\)\.$/);
+    const full = LOSSY.replace(/impair = .*\n/, "");
+    const one = drawn(full, "main");
+    assert.equal(one.find(({ name }) => name === "queue")?.about, undefined);
+    let explained = 0;
+    const above = /exceed the link's rate/;
+    const over = ({ series }: { series: { y: Float64Array }[] }) => Math.max(...series.flatMap(({ y }) => [...y])) > 21;
+    for (const scenario of [lossy, full, LOSSY, full.replace("20 ms", "100 ms")]) {
+      const [goodput] = drawn(scenario.replace("100 Mbit/s", "20 Mbit/s"), "main");
+      assert.equal(above.test(goodput.about ?? ""), over(goodput), scenario);
+      if (over(goodput)) explained++;
+    }
+    assert.ok(explained > 0);
+    // Without a fixed rate there is no sentence.
+    const changed = `${LOSSY}\n[[at]]\ntime = "5 s"\nset = { "link.path.rate" = "60 Mbit/s" }\n`;
+    assert.doesNotMatch(drawn(changed, "main")[0].about ?? "", above);
   });
 
   test("the estimate of packets bounds a run", () => {

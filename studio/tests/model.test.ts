@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extent, firstAt, type Series, valueAt } from "../src/chart/model.ts";
 import { drawSeries, type Pen } from "../src/chart/pen.ts";
-import { ticks } from "../src/chart/plot.ts";
+import { legendOf, ticks, View } from "../src/chart/plot.ts";
 import { tableOf } from "../src/engine/local.ts";
-import { command } from "../src/model/command.ts";
+import { command, fileWord } from "../src/model/command.ts";
 import { difference } from "../src/model/compare.ts";
 import { gain, sentence } from "../src/model/help.ts";
 import { Newest } from "../src/model/newest.ts";
@@ -42,7 +42,14 @@ test("of the parts that arrive during a drawing only the newest is drawn", () =>
 });
 
 test("the command quotes a text for the shell", () => {
-  assert.equal(command("x", "scenarios/a b.toml", 3), "anabranch run 'scenarios/a b.toml' --seed 3");
+  assert.equal(fileWord("my capture (1).pcapng"), "'my capture (1).pcapng'");
+  assert.equal(fileWord("it's.pcap"), "'it'\\''s.pcap'");
+  assert.equal(fileWord("-x.pcap"), "./-x.pcap");
+  // A ready path works outside a checkout.
+  assert.equal(
+    command('title = "t"\n', "scenarios/live/lossy.toml", 3),
+    "anabranch run - --seed 3 <<'END'\n# scenarios/live/lossy.toml\ntitle = \"t\"\nEND",
+  );
   assert.equal(command("a = 1\nEND\n", undefined, undefined), "anabranch run - <<'END_'\na = 1\nEND\nEND_");
 });
 
@@ -69,6 +76,7 @@ test("a million points become as many as there are pixels, with the extremes", (
     dots(_, n) {
       drawn += n;
     },
+    ring() {},
   };
   const frame = { width: 800, height: 100, x: { min: 0, max: 1 }, y: { min: -1, max: 9 } };
   drawSeries(pen, { label: "", x, y, kind: "line", colour: 0 }, frame, "");
@@ -77,6 +85,62 @@ test("a million points become as many as there are pixels, with the extremes", (
   drawn = 0;
   drawSeries(pen, { label: "", x, y, kind: "points", colour: 0 }, frame, "");
   assert.ok(drawn <= 801 * 101);
+});
+
+test("crowded marks are thinned, and their opacity shows their density", () => {
+  const drawn: { count: number; opacity: number | undefined; size: number }[] = [];
+  const pen: Pen = {
+    path() {},
+    dots(_, count, { opacity, size }) {
+      drawn.push({ count, opacity, size });
+    },
+    ring() {},
+  };
+  const frame = { width: 800, height: 200, x: { min: 0, max: 1 }, y: { min: 0, max: 1 } };
+  const draw = (x: number[], kind: Series["kind"], more: Partial<Series> = {}) => {
+    drawn.length = 0;
+    const places = Float64Array.from(x);
+    drawSeries(pen, { label: "", x: places, y: places, kind, colour: 0, ...more }, frame, "");
+  };
+  // Ten times as dense in the second half.
+  const many = Array.from({ length: 22_000 }, (_, i) => (i < 2000 ? i / 4000 : 0.5 + (i - 2000) / 40_000));
+  draw(many, "marks");
+  assert.ok(drawn.length >= 2, `${drawn.length} levels`);
+  const count = drawn.reduce((sum, one) => sum + one.count, 0);
+  assert.ok(count <= 400, `${count} marks on 800 pixels`);
+  assert.ok(drawn[0].opacity! < drawn[drawn.length - 1].opacity! && drawn[0].size < 6);
+  // Groups apart from each other keep their marks, however many a group has.
+  const groups = [0.1, 0.4, 0.9].flatMap((at) => Array.from({ length: 100 }, (_, i) => at + i * 1e-6));
+  draw(groups, "marks");
+  assert.deepEqual(
+    drawn.map(({ opacity, size }) => [opacity, size]),
+    [[undefined, 6]],
+  );
+  // A burst over some columns is thinned, and marks far from it are not.
+  draw([...Array.from({ length: 900 }, (_, i) => 0.2 + i * 1e-4), 0.9], "marks");
+  assert.deepEqual([drawn[drawn.length - 1].count, drawn[drawn.length - 1].opacity], [1, undefined]);
+  assert.ok(drawn.length >= 2 && drawn.slice(0, -1).every(({ opacity }) => opacity! > 0));
+  // Points are a line, if they are not to be thinned.
+  draw(many, "points");
+  assert.equal(drawn[0].opacity, undefined);
+  draw(many, "points", { isThinned: true });
+  assert.notEqual(drawn[0].opacity, undefined);
+});
+
+test("the legend of a saved chart has as many rows as it needs", () => {
+  const series = ["one", "a longer name of a line", "another long name of a line", "last"].map(
+    (label): Series => ({ label, x: new Float64Array(), y: new Float64Array(), kind: "line", colour: 0 }),
+  );
+  const wide = legendOf(series, 56, 1200);
+  const narrow = legendOf(series, 56, 360);
+  assert.equal(new Set(wide.entries.map(({ y }) => y)).size, 1);
+  assert.ok(new Set(narrow.entries.map(({ y }) => y)).size >= 2);
+  assert.ok(narrow.height > wide.height);
+  for (const { x, y } of narrow.entries) assert.ok(x >= 56 && x < 360 && y < narrow.height);
+});
+
+test("each view joins the cursors of its own charts", () => {
+  assert.notEqual(new View().key, new View().key);
 });
 
 test("round ticks", () => {

@@ -101,6 +101,35 @@ test("adds and removes tables with their parts", () => {
   assert.equal(removeTable(text, ["link", "b"]), text.slice(0, text.indexOf("# Of b.")));
 });
 
+test("removes tables that braces or dotted keys make", () => {
+  const rest = 'title = "t"\n\n[flow.main]\nfrom = "A"\n';
+  const link = 'between = ["A", "B"], rate = "1 Mbit/s"';
+  for (const [before, after] of [
+    [`link.l = { ${link} } # the link\n`, ""],
+    [`link.l = { ${link} }\nlink.m = { ${link} }\n`, `link.m = { ${link} }\n`],
+    [`link.l.between = ["A", "B"]\nlink.l.rate = "1 Mbit/s"\nlink.l.queue.kind = "codel"\n`, ""],
+    [`link = { l = { ${link} }, m = { ${link} } }\n`, `link = { m = { ${link} } }\n`],
+    [`link = { m = { ${link} }, l.rate = 1, l.delay = 2 }\n`, `link = { m = { ${link} } }\n`],
+    [`link = { l.rate = 1, m.rate = 3, l.delay = 2 }\n`, "link = { m.rate = 3 }\n"],
+    [`link.l = {\n  ${link},\n}\n`, ""],
+  ])
+    assert.equal(removeTable(before + rest, ["link", "l"]), after + rest, before);
+  for (const [before, after] of [
+    [`[link]\nl = { ${link} }\nm = { ${link} }\n`, `[link]\nm = { ${link} }\n`],
+    [`[link]\nl.rate = 1\nm.rate = 2\n[link.l.queue]\nkind = "codel"\n`, "[link]\nm.rate = 2\n"],
+  ])
+    assert.equal(removeTable(rest + before, ["link", "l"]), rest + after, before);
+  // Half a text does not loop.
+  for (const broken of ["link.l = {", "link.l", "[link.l", "link.l = { a = 1", "link = { l.a = 1"])
+    assert.doesNotThrow(() => removeTable(broken, ["link", "l"]));
+});
+
+test("names may be long", () => {
+  const name = "n".repeat(1000);
+  const text = `[link.${name}]\nrate = "1 Mbit/s"\n`;
+  assert.equal(source(set(text, ["link", name, "rate"], '"2 Mbit/s"'), ["link", name, "rate"]), '"2 Mbit/s"');
+});
+
 test("removes an item with a header", () => {
   const text =
     '[link.a]\nx = 1\n\n[[link.a.impair]]\nkind = "one"\n\n[[link.a.impair]]\nkind = "two"\n[link.a.impair.more]\ny = 1\n\n[flow.b]\nz = 1\n';

@@ -14,6 +14,14 @@ export interface Series {
   hasDots?: boolean;
   /** Drawn, and off at first. */
   isHidden?: boolean;
+  /** Points that would cover the chart are thinned, and their opacity shows how many there are. */
+  isThinned?: boolean;
+}
+
+/** A place of a chart. */
+export interface Place {
+  x: number;
+  y: number;
 }
 
 export interface Chart {
@@ -25,6 +33,8 @@ export interface Chart {
   /** The vertical axis fits the visible part instead of beginning at 0. */
   fits?: boolean;
   about?: string;
+  /** A place with a ring. */
+  ring?: Place;
   /** The horizontal axis; without it the time, which all such charts share. */
   axis?: Axis;
 }

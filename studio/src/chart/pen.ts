@@ -4,7 +4,17 @@ import { firstAt, type Range, type Series } from "./model.ts";
 /** What drawings are made of. Places are in pixels of the plot, from its top left. */
 export interface Pen {
   path(points: Float32Array, count: number, style: { colour: string; width: number; dash?: number[] }): void;
-  dots(points: Float32Array, count: number, style: { colour: string; size: number; isCross: boolean }): void;
+  dots(points: Float32Array, count: number, style: Dots): void;
+  /** A ring with a halo, which is seen on any background. */
+  ring(x: number, y: number, style: { ink: string; paper: string }): void;
+}
+
+interface Dots {
+  colour: string;
+  size: number;
+  isCross: boolean;
+  /** 1 if it is left out. */
+  opacity?: number;
 }
 
 /** A rectangle and the values at its edges. */
@@ -14,6 +24,28 @@ export interface Frame {
   x: Range;
   y: Range;
 }
+
+/** Radius of the ring, and the ends of its four ticks. */
+const RING = 8;
+const TICKS: readonly [number, number][] = [
+  [1, 0],
+  [-1, 0],
+  [0, 1],
+  [0, -1],
+];
+const TICK = [RING - 3, RING + 5] as const;
+
+/** Thinned points are one per cell of this width and height, */
+const CELL = 5;
+/** no larger than this, */
+const THIN = 3.2;
+/** and of as many steps of opacity, from this one to 1. */
+const STEPS = 4;
+const LEAST_OPACITY = 0.3;
+/** Points are thinned in as many columns of cells side by side or more, if all have points, */
+const LEAST_COLUMNS = 6;
+/** and if a cell has more than this number in the mean. */
+const CROWDED = 2;
 
 const SIZES = { points: 2.6, marks: 6, crosses: 8, line: 4.5, step: 4.5 };
 
@@ -75,22 +107,98 @@ function drawLine(pen: Pen, series: Series, frame: Frame, colour: string): void 
   flush();
 }
 
-/** One point per pixel: a second one cannot be seen. */
 function drawCloud(pen: Pen, series: Series, frame: Frame, colour: string): void {
+  const isThinned = series.isThinned || series.kind === "marks" || series.kind === "crosses";
+  const crowd = isThinned ? crowdOf(series, frame) : undefined;
+  if (crowd) drawCrowd(pen, series, frame, colour, crowd);
+  drawPoints(pen, series, frame, colour, crowd);
+}
+
+/** Crowded columns of cells. */
+interface Crowd {
+  isCrowded: Uint8Array;
+  /** Points of each column. */
+  counts: Uint32Array;
+  /** The first point of each cell of a crowded column. */
+  kept: number[];
+}
+
+/** Scales of a frame. */
+function scales({ width, height, x, y }: Frame): [x: number, y: number] {
+  return [width / (x.max - x.min), height / (y.max - y.min)];
+}
+
+/** The columns whose points cannot be told apart; undefined without one. */
+function crowdOf({ x, y }: Series, frame: Frame): Crowd | undefined {
+  const columns = Math.max(Math.ceil(frame.width / CELL), 1) + 1;
+  const rows = Math.max(Math.ceil(frame.height / CELL), 1) + 1;
+  const seen = new Uint8Array(columns * rows);
+  const counts = new Uint32Array(columns);
+  const cells = new Uint32Array(columns);
+  const [sx, sy] = scales(frame);
+  const columnOf = (i: number) => (((x[i] - frame.x.min) * sx) / CELL) | 0;
+  const firsts: number[] = [];
+  const to = firstAt(x, frame.x.max + 1e-12);
+  for (let i = firstAt(x, frame.x.min); i < to; i++) {
+    const value = frame.height - (y[i] - frame.y.min) * sy;
+    if (!(value >= 0 && value <= frame.height)) continue;
+    const column = columnOf(i);
+    const cell = column * rows + ((value / CELL) | 0);
+    counts[column]++;
+    if (seen[cell]) continue;
+    seen[cell] = 1;
+    cells[column]++;
+    firsts.push(i);
+  }
+  const isCrowded = new Uint8Array(columns);
+  for (let from = 0; from < columns; ) {
+    let end = from;
+    let [points, used] = [0, 0];
+    for (; end < columns && counts[end]; end++) [points, used] = [points + counts[end], used + cells[end]];
+    if (end - from >= LEAST_COLUMNS && points > CROWDED * used) isCrowded.fill(1, from, end);
+    from = end + 1;
+  }
+  const kept = firsts.filter((i) => isCrowded[columnOf(i)]);
+  return kept.length ? { isCrowded, counts, kept } : undefined;
+}
+
+/** Draws crowded columns: one point per cell, whose opacity shows the number of points of its column. */
+function drawCrowd(pen: Pen, { x, y, kind }: Series, frame: Frame, colour: string, { counts, kept }: Crowd): void {
+  const [sx, sy] = scales(frame);
+  const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b)));
+  const levels = kept.map((i) => {
+    const count = counts[(((x[i] - frame.x.min) * sx) / CELL) | 0];
+    return Math.ceil((STEPS * Math.log1p(count)) / most);
+  });
+  const room = new Float32Array(2 * kept.length);
+  const style = { colour, size: Math.min(THIN, SIZES[kind]), isCross: kind === "crosses" };
+  for (let level = 1; level <= STEPS; level++) {
+    let count = 0;
+    kept.forEach((i, k) => {
+      if (levels[k] !== level) return;
+      room[2 * count] = (x[i] - frame.x.min) * sx;
+      room[2 * count++ + 1] = frame.height - (y[i] - frame.y.min) * sy;
+    });
+    const opacity = LEAST_OPACITY + ((1 - LEAST_OPACITY) * level) / STEPS;
+    if (count) pen.dots(room, count, { ...style, opacity });
+  }
+}
+
+/** One point per pixel outside the crowd: a second one cannot be seen. */
+function drawPoints(pen: Pen, series: Series, frame: Frame, colour: string, crowd?: Crowd): void {
   const { x, y } = series;
   const from = firstAt(x, frame.x.min);
   const to = firstAt(x, frame.x.max + 1e-12);
   const width = Math.max(Math.ceil(frame.width), 1);
   const height = Math.max(Math.ceil(frame.height), 1);
   const seen = new Uint8Array((width + 1) * (height + 1));
-  const sx = frame.width / (frame.x.max - frame.x.min);
-  const sy = frame.height / (frame.y.max - frame.y.min);
+  const [sx, sy] = scales(frame);
   const room = new Float32Array(2 * Math.min(to - from, seen.length));
   let count = 0;
   for (let i = from; i < to; i++) {
     const at = (x[i] - frame.x.min) * sx;
     const value = frame.height - (y[i] - frame.y.min) * sy;
-    if (!(value >= 0 && value <= frame.height)) continue;
+    if (!(value >= 0 && value <= frame.height) || crowd?.isCrowded[(at / CELL) | 0]) continue;
     const cell = (at | 0) * (height + 1) + (value | 0);
     if (seen[cell]) continue;
     seen[cell] = 1;
@@ -114,8 +222,9 @@ export function canvasPen(context: CanvasRenderingContext2D, left: number, top: 
       context.stroke();
       context.setLineDash([]);
     },
-    dots(points, count, { colour, size, isCross }) {
+    dots(points, count, { colour, size, isCross, opacity }) {
       const half = (size * ratio) / 2;
+      context.globalAlpha = opacity ?? 1;
       if (isCross) {
         context.beginPath();
         for (let i = 0; i < count; i++) {
@@ -129,6 +238,7 @@ export function canvasPen(context: CanvasRenderingContext2D, left: number, top: 
         context.strokeStyle = colour;
         context.lineWidth = 1.5 * ratio;
         context.stroke();
+        context.globalAlpha = 1;
         return;
       }
       context.fillStyle = colour;
@@ -139,6 +249,24 @@ export function canvasPen(context: CanvasRenderingContext2D, left: number, top: 
           2 * half,
           2 * half,
         );
+      }
+      context.globalAlpha = 1;
+    },
+    ring(x, y, { ink, paper }) {
+      const [atX, atY] = [left + x * ratio, top + y * ratio];
+      for (const [colour, width] of [
+        [paper, 5],
+        [ink, 2],
+      ] as const) {
+        context.beginPath();
+        context.arc(atX, atY, RING * ratio, 0, 2 * Math.PI);
+        for (const [dx, dy] of TICKS) {
+          context.moveTo(atX + dx * TICK[0] * ratio, atY + dy * TICK[0] * ratio);
+          context.lineTo(atX + dx * TICK[1] * ratio, atY + dy * TICK[1] * ratio);
+        }
+        context.strokeStyle = colour;
+        context.lineWidth = width * ratio;
+        context.stroke();
       }
     },
   };
@@ -157,7 +285,7 @@ export function svgPen(left: number, top: number, out: string[]): Pen {
         `<path d="${d}" fill="none" stroke="${colour}" stroke-width="${width}" stroke-linejoin="round"${dashes}/>`,
       );
     },
-    dots(points, count, { colour, size, isCross }) {
+    dots(points, count, { colour, size, isCross, opacity }) {
       const half = size / 2;
       let d = "";
       for (let i = 0; i < count; i++) {
@@ -167,9 +295,22 @@ export function svgPen(left: number, top: number, out: string[]): Pen {
           ? `M${place(x - half)} ${place(y - half)}l${size} ${size}m${-size} 0l${size} ${-size}`
           : `M${place(x - half)} ${place(y - half)}h${size}v${size}h${-size}z`;
       }
-      out.push(
-        `<path d="${d}" ${isCross ? `fill="none" stroke="${colour}" stroke-width="1.5"` : `fill="${colour}"`}/>`,
-      );
+      const look = isCross ? `fill="none" stroke="${colour}" stroke-width="1.5"` : `fill="${colour}"`;
+      out.push(`<path d="${d}" ${look}${opacity === undefined ? "" : ` opacity="${opacity.toFixed(2)}"`}/>`);
+    },
+    ring(x, y, { ink, paper }) {
+      const [atX, atY] = [place(left + x), place(top + y)];
+      const ticks = TICKS.map(
+        ([dx, dy]) =>
+          `M${place(atX + dx * TICK[0])} ${place(atY + dy * TICK[0])}L${place(atX + dx * TICK[1])} ${place(atY + dy * TICK[1])}`,
+      ).join("");
+      for (const [colour, width] of [
+        [paper, 5],
+        [ink, 2],
+      ] as const)
+        out.push(
+          `<g class="ring" fill="none" stroke="${colour}" stroke-width="${width}"><circle cx="${atX}" cy="${atY}" r="${RING}"/><path d="${ticks}"/></g>`,
+        );
     },
   };
 }

@@ -3,8 +3,11 @@
  * arrays, so that a zoom joins and copies nothing.
  */
 import uPlot from "uplot";
-import { type Chart, extent, placeText, type Range } from "./model.ts";
+import { type Chart, extent, placeText, type Range, type Series } from "./model.ts";
 import { canvasPen, drawSeries, svgPen } from "./pen.ts";
+
+/** Number of the views made. */
+let views = 0;
 
 /** The part of the time that all charts of a page show. */
 export class View {
@@ -13,6 +16,8 @@ export class View {
   whole: Range = { min: 0, max: 1 };
   /** The time of the playhead. */
   now: number | undefined;
+  /** Joins the cursors of the charts of this view. */
+  readonly key = `view ${++views}`;
   private readonly followers = new Set<() => void>();
 
   follow(tell: () => void): () => void {
@@ -138,7 +143,7 @@ export class Plot {
       padding: [6, 8, this.size.hasAxis ? 0 : 4, 0],
       cursor: {
         drag: { x: true, y: false, setScale: false },
-        ...(this.chart.axis ? {} : { sync: { key: "time", setSeries: false } }),
+        ...(this.chart.axis ? {} : { sync: { key: view.key, setSeries: false } }),
         points: { show: false },
         y: false,
         bind: {
@@ -217,7 +222,9 @@ export class Plot {
     if (!range) return [0, 1];
     const span = range.max - range.min || Math.abs(range.max) || 1;
     if (this.chart.fits && !this.view.isWhole) return [range.min - span * 0.05, range.max + span * 0.05];
-    return [Math.min(0, range.min), Math.max(range.max, 1e-9) * 1.06];
+    // A line of zeros has an axis to 1.
+    const top = range.max > 0 ? 1.06 * range.max : range.min < 0 ? 0 : 1;
+    return [Math.min(0, range.min), top];
   }
 
   private draw(u: uPlot): void {
@@ -249,6 +256,11 @@ export class Plot {
       if (this.hidden.has(series.label)) continue;
       drawSeries(pen, series, frame, this.colourOf(series.colour));
     }
+    const { ring } = this.chart;
+    if (!ring) return;
+    const x = ((ring.x - frame.x.min) / (frame.x.max - frame.x.min)) * width;
+    const y = height - ((ring.y - min) / (max - min)) * height;
+    pen.ring(x, y, { ink: this.colours.ink, paper: this.colours.paper });
   }
 
   colourOf(colour: number): string {
@@ -300,25 +312,29 @@ export class Plot {
     this.plot.destroy();
   }
 
-  /** The visible part as an SVG document. */
-  svg(): string {
+  /** The visible part as an SVG document, with title, legend and axes. */
+  svg(): Drawing {
     const { colours, plot } = this;
     const ratio = devicePixelRatio;
+    const shown = this.chart.series.filter(({ label }) => !this.hidden.has(label));
+    const legend = legendOf(shown, plot.bbox.left / ratio, plot.width);
     const [left, top, width, height] = [
       plot.bbox.left,
-      plot.bbox.top + LEGEND * ratio,
+      plot.bbox.top + legend.height * ratio,
       plot.bbox.width,
       plot.bbox.height,
     ].map((v) => v / ratio);
     const out: string[] = [];
-    const whole = { width: plot.width, height: top + height + 40 };
+    const whole = { width: plot.width, height: Math.ceil(top + height + 40) };
     const text = (x: number, y: number, words: string, anchor: string, more = "") =>
       out.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"${more}>${escaped(words)}</text>`);
     const [low, high] = this.vertical();
     for (const tick of ticks(this.view.min, this.view.max, Math.max(width / 90, 2))) {
       const x = left + ((tick - this.view.min) / (this.view.max - this.view.min)) * width;
       out.push(`<path d="M${x.toFixed(1)} ${top}v${height}" stroke="${colours.grid}"/>`);
-      text(x, top + height + 15, placeText(this.chart, tick, this.chart.axis?.isLog ? 2 : 6), "middle");
+      const label = placeText(this.chart, tick, this.chart.axis?.isLog ? 2 : 6);
+      const isLast = x + (label.length * LETTER) / 2 > whole.width;
+      text(isLast ? whole.width - 1 : x, top + height + 15, label, isLast ? "end" : "middle");
     }
     for (const tick of ticks(low, high, Math.max(height / 30, 2))) {
       const y = top + height - ((tick - low) / (high - low)) * height;
@@ -333,21 +349,56 @@ export class Plot {
     );
     this.paint(svgPen(left, top, out), width, height);
     out.push("</g>");
-    let x = left;
     text(left, 14, this.chart.title, "start", ' font-weight="600"');
-    for (const series of this.chart.series) {
-      if (this.hidden.has(series.label)) continue;
-      out.push(`<rect x="${x}" y="23" width="9" height="9" rx="2" fill="${this.colourOf(series.colour)}"/>`);
-      text(x + 13, 32, series.label, "start");
-      x += 28 + series.label.length * 6.4;
+    for (const { series, x, y } of legend.entries) {
+      const colour = this.colourOf(series.colour);
+      const isLine = series.kind === "line" || series.kind === "step";
+      const dash = series.dash ? ` stroke-dasharray="${series.dash.join(" ")}"` : "";
+      out.push(
+        isLine
+          ? `<path d="M${x.toFixed(1)} ${y - 4}h16" stroke="${colour}" stroke-width="3"${dash}/>`
+          : `<rect x="${(x + 4).toFixed(1)}" y="${y - 9}" width="9" height="9" rx="2" fill="${colour}"/>`,
+      );
+      text(x + SAMPLE, y, series.label, "start");
     }
-    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${whole.width} ${whole.height.toFixed(0)}" width="${whole.width}" height="${whole.height.toFixed(0)}" font-family="system-ui, sans-serif" font-size="12" fill="${colours.ink}"><rect width="100%" height="100%" fill="${colours.paper}"/>${out.join("")}</svg>`;
+    const markup = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${whole.width} ${whole.height}" width="${whole.width}" height="${whole.height}" font-family="system-ui, sans-serif" font-size="12" fill="${colours.ink}"><rect width="100%" height="100%" fill="${colours.paper}"/>${out.join("")}</svg>`;
+    return { ...whole, markup };
   }
 }
 
+/** An SVG document and its size. */
+export interface Drawing {
+  width: number;
+  height: number;
+  markup: string;
+}
+
+/** An entry of an exported legend. */
+interface Entry {
+  series: Series;
+  x: number;
+  y: number;
+}
+
+/** Places of the entries of an exported legend, in as many rows as they need, and the height of title and legend. */
+export function legendOf(shown: Series[], left: number, width: number): { entries: Entry[]; height: number } {
+  const entries: Entry[] = [];
+  let [x, y] = [left, TITLE + ROW];
+  for (const series of shown) {
+    const room = SAMPLE + series.label.length * LETTER;
+    if (x > left && x + room > width) [x, y] = [left, y + ROW];
+    entries.push({ series, x, y });
+    x += room + 14;
+  }
+  return { entries, height: y + 4 };
+}
+
 const FONT = "11.5px system-ui, sans-serif";
-/** Height of an exported legend. */
-const LEGEND = 36;
+/** Heights of an exported title, and of a row of the legend; widths of the sample of a line, and of a letter. */
+const TITLE = 16;
+const ROW = 16;
+const SAMPLE = 21;
+const LETTER = 6.6;
 
 export function escaped(text: string): string {
   return text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);

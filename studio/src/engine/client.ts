@@ -27,6 +27,17 @@ interface Waiting {
   part?: (message: Message) => void;
 }
 
+/** Addresses of the sources of workers: one each, however many workers start. */
+const addresses = new Map<string, string>();
+
+function addressOf(source: string): string {
+  const known = addresses.get(source);
+  if (known) return known;
+  const made = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  addresses.set(source, made);
+  return made;
+}
+
 export class Engine {
   private worker: Worker | undefined;
   private waiting = new Map<number, Waiting>();
@@ -40,8 +51,7 @@ export class Engine {
   private async start(): Promise<Worker> {
     const module = await this.module;
     if (this.worker) return this.worker;
-    const address = URL.createObjectURL(new Blob([this.source], { type: "text/javascript" }));
-    const worker = new Worker(address);
+    const worker = new Worker(addressOf(this.source));
     worker.onmessage = ({ data }) => this.receive(data);
     worker.onerror = (event) => this.fail(event.message || "the engine's worker does not start");
     worker.postMessage({ module });
@@ -92,6 +102,7 @@ export class Engine {
     part?: ArrayBuffer;
     octets?: ArrayBuffer;
     failed?: string;
+    memory?: number;
   }): void {
     const one = this.waiting.get(data.id);
     if (!one) return;
@@ -105,7 +116,7 @@ export class Engine {
     }
     this.waiting.delete(data.id);
     if (data.failed !== undefined || !data.octets) {
-      one.reject(new Problem("request", trapped(data.failed ?? "")));
+      one.reject(new Problem("request", trapped(data.failed ?? "", data.memory)));
       return;
     }
     const message = readMessage(data.octets);
@@ -117,9 +128,16 @@ export class Engine {
   }
 }
 
-/** The message for a trap of the module. */
-function trapped(error: string): string {
-  return /unreachable|memory/i.test(error)
-    ? "this run needs more memory than a page has; the command `anabranch run` has no such limit"
+/**
+ * Octets of memory from which a trap is a failed allocation: a table that grows is copied to twice its room, and all
+ * is at most 4 GiB.
+ */
+const FULL = 2 ** 30;
+
+/** The message for a trap of the module, whose memory had this number of octets. */
+export function trapped(error: string, memory = 0): string {
+  const isFull = /memory|allocation/i.test(error) || (/unreachable/i.test(error) && memory >= FULL);
+  return isFull
+    ? "this needs more memory than a page has; the command `anabranch` has no such limit"
     : `the engine failed: ${error}`;
 }

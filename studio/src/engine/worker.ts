@@ -76,8 +76,12 @@ self.onmessage = async ({ data }: MessageEvent) => {
     const octets = (await instance!).ask(data.request);
     self.postMessage({ id: data.id, octets }, [octets]);
   } catch (error) {
+    const memory = await instance!.then(
+      (failed) => failed.memory,
+      () => undefined,
+    );
     // The module's memory is undefined after a trap.
     instance = start();
-    self.postMessage({ id: data.id, failed: String(error) });
+    self.postMessage({ id: data.id, failed: String(error), memory });
   }
 };

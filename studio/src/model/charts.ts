@@ -1,8 +1,10 @@
 /** The charts of a run. */
 import type { Chart, Series } from "../chart/model.ts";
 import { chosen, type Table } from "../engine/message.ts";
-import { sequence } from "./sequence.ts";
-import { capacityOf } from "./summary.ts";
+import { figure } from "./quantity.ts";
+import { limitOf } from "./route.ts";
+import { mainRows, type Points, sequence } from "./sequence.ts";
+import { capacityOf, type Resolved, tableOf } from "./summary.ts";
 import type { Drawn } from "./underway.ts";
 
 /** Most lines of a chart. */
@@ -13,12 +15,17 @@ const BINS = 200;
 /** A pacing rate of more than this many times the largest bandwidth estimate is not drawn. */
 const MOST_PACED = 3;
 
+/** Goodput of more than this many times the link's rate is explained. */
+const MOST_GOODPUT = 1.05;
+/** The maximum of a queue is named if its samples reach less than this share of it. */
+const REACHED = 0.9;
+
 const CWND = 0;
 const SSTHRESH = 1;
 const IN_FLIGHT = 2;
 
 /** Mean rates between samples, in Mbit/s. */
-export function rates(time: Float64Array, delivered: Float64Array, step: number): { x: Float64Array; y: Float64Array } {
+export function rates(time: Float64Array, delivered: Float64Array, step: number): Points {
   const x: number[] = [];
   const y: number[] = [];
   let from = 0;
@@ -31,7 +38,7 @@ export function rates(time: Float64Array, delivered: Float64Array, step: number)
   return { x: Float64Array.from(x), y: Float64Array.from(y) };
 }
 
-function lines(samples: Table, flow: string): (column: string) => { x: Float64Array; y: Float64Array } {
+function lines(samples: Table, flow: string): (column: string) => Points {
   const rows = samples.rowsWith("flow", flow);
   const time = chosen(samples.numbers("time_s"), rows);
   return (column) => ({ x: time, y: chosen(samples.numbers(column), rows) });
@@ -48,82 +55,147 @@ export interface Look {
 
 export const PLAIN: Look = { label: (text) => text, shift: 0 };
 
+/** A run with the choices of its charts. */
+interface Drawing {
+  run: Drawn;
+  look: Look;
+  focus: string;
+  /** The flows with lines. */
+  named: string[];
+  /** Values of a flow's samples. */
+  read: Map<string, (column: string) => Points>;
+  /** Says that some flows have no line. */
+  few: string | undefined;
+}
+
 /** The charts of a run or of its first part; `focus` is the flow of the chart of sequences. */
 export function chartsOf(run: Drawn, focus: string, look: Look = PLAIN): Chart[] {
-  const { resolved, tables, flows } = run;
+  const { tables, flows } = run;
   const samples = tables.get("samples");
   const links = tables.get("link_samples");
+  const packets = tables.get("packets");
   const named = flows.slice(0, MOST_LINES);
-  const colour = (i: number) => i + look.shift;
   const few = flows.length > named.length ? `The first ${named.length} of ${flows.length} flows.` : undefined;
-  const charts: Chart[] = [];
-  if (!samples?.rows) return charts;
-  const read = new Map(named.map((flow) => [flow, lines(samples, flow)]));
+  const read = new Map(named.map((flow) => [flow, samples?.rows ? lines(samples, flow) : () => NONE]));
+  const drawing: Drawing = { run, look, focus, named, read, few };
+  const made = [
+    goodput(drawing),
+    windows(drawing),
+    links?.rows ? queues(run, links, look) : undefined,
+    roundTrips(drawing),
+    samples?.rows && samples.has("pacing_rate_mbit_s") ? pacing(drawing) : undefined,
+    packets?.rows && look.shift === 0 ? sequences(run, focus, packets) : undefined,
+  ];
+  return made.filter((chart) => chart !== undefined);
+}
 
-  const goodput: Series[] = named.map((flow, i) => {
+const NONE: Points = { x: new Float64Array(), y: new Float64Array() };
+
+/** Sentences as one text; undefined without one. */
+function sentences(...parts: (string | undefined)[]): string | undefined {
+  return parts.filter((part) => part !== undefined).join(" ") || undefined;
+}
+
+const isTcp = (resolved: Resolved, flow: string): boolean => (tableOf(resolved, flow)?.protocol ?? "tcp") === "tcp";
+
+/** Goodput by the samples of TCP; of another flow by its packets, if they are recorded. */
+function goodput({ run, look, focus, named, read, few }: Drawing): Chart | undefined {
+  const { duration, resolved, tables } = run;
+  const packets = tables.get("packets");
+  let [isAbove, isMissing] = [false, false];
+  const series = named.flatMap((flow, i): Series[] => {
     const { x, y } = read.get(flow)!("delivered_bytes");
-    const step = Math.max(run.duration / BINS, 0);
-    return { label: look.label(flow), ...rates(x, y, step), kind: "line", colour: colour(i), dash: look.dash };
+    const own =
+      x.length || flow !== focus || !packets?.rows ? rates(x, y, duration / BINS) : arrivals(packets, duration);
+    if (!own.x.length && !isTcp(resolved, flow)) {
+      isMissing = true;
+      return [];
+    }
+    isAbove ||= isTcp(resolved, flow) && own.y.some((value) => value > MOST_GOODPUT * limitRate(resolved, flow));
+    return [{ label: look.label(flow), ...own, kind: "line", colour: i + look.shift, dash: look.dash }];
   });
-  charts.push({ name: "goodput", title: "Goodput", unit: "Mbit/s", series: goodput, about: few });
+  if (!series.length) return undefined;
+  const missing = isMissing ? "A flow of UDP has a line while it is chosen." : undefined;
+  const above = isAbove
+    ? "Goodput can exceed the link's rate for a moment: data that was held is delivered in order after a repair."
+    : undefined;
+  return { name: "goodput", title: "Goodput", unit: "Mbit/s", series, about: sentences(few, missing, above) };
+}
 
-  const windows: Series[] = [];
+/** Mean rates of the payload that arrives, in Mbit/s. */
+function arrivals(packets: Table, duration: number): Points {
+  const received = packets.numbers("received_s");
+  const payload = packets.numbers("payload_bytes");
+  const step = duration / BINS;
+  const x = Float64Array.from({ length: BINS }, (_, i) => (i + 1) * step);
+  const y = new Float64Array(BINS);
+  for (const row of mainRows(packets)) {
+    const bin = Math.floor(received[row] / step);
+    if (bin >= 0 && bin < BINS) y[bin] += (payload[row] * 8e-6) / step;
+  }
+  return { x, y };
+}
+
+/** The rate of the link that limits a flow, in Mbit/s; infinite if it is not fixed. */
+function limitRate(resolved: Resolved, flow: string): number {
+  const limit = limitOf(resolved, undefined, flow);
+  const isFixed = limit?.hop.ways.every(({ link, way }) => {
+    const table = resolved.link?.[link];
+    return table && (table[way]?.service?.kind ?? "fixed") === "fixed";
+  });
+  return limit && isFixed ? limit.capacity : Number.POSITIVE_INFINITY;
+}
+
+function windows({ run: { flows }, look, focus, named, read, few }: Drawing): Chart | undefined {
+  const series: Series[] = [];
   named.forEach((flow, i) => {
     const line = read.get(flow)!;
     const one = flows.length === 1;
+    const own = i + look.shift;
     const name = (text: string) => look.label(one ? text : `${flow} ${text}`);
     const cwnd = line("cwnd_packets");
     if (!hasValues(cwnd.y)) return;
-    windows.push({
-      label: name("cwnd"),
-      ...cwnd,
+    series.push({ label: name("cwnd"), ...cwnd, kind: "line", colour: one ? CWND + look.shift : own, dash: look.dash });
+    if (!one && flow !== focus) return;
+    const isHidden = !one;
+    series.push({
+      label: name("in flight"),
+      ...line("in_flight_packets"),
       kind: "line",
-      colour: one ? CWND + look.shift : colour(i),
-      dash: look.dash,
+      colour: one ? IN_FLIGHT + look.shift : own,
+      width: 1,
+      isHidden,
+      dash: one ? look.dash : [1, 2],
     });
-    if (one || flow === focus) {
-      const isHidden = !one;
-      const own = one ? IN_FLIGHT + look.shift : colour(i);
-      windows.push({
-        label: name("in flight"),
-        ...line("in_flight_packets"),
-        kind: "line",
-        colour: own,
-        width: 1,
-        isHidden,
-        dash: one ? look.dash : [1, 2],
-      });
-      const ssthresh = line("ssthresh_packets");
-      if (hasValues(ssthresh.y)) {
-        windows.push({
-          label: name("ssthresh"),
-          ...ssthresh,
-          kind: "step",
-          colour: one ? SSTHRESH + look.shift : colour(i),
-          dash: [5, 3],
-          isHidden,
-        });
-      }
-    }
+    const ssthresh = line("ssthresh_packets");
+    if (!hasValues(ssthresh.y)) return;
+    series.push({
+      label: name("ssthresh"),
+      ...ssthresh,
+      kind: "step",
+      colour: one ? SSTHRESH + look.shift : own,
+      dash: [5, 3],
+      isHidden,
+    });
   });
-  if (windows.length) charts.push({ name: "window", title: "Window", unit: "packets", series: windows, about: few });
+  return series.length ? { name: "window", title: "Window", unit: "packets", series, about: few } : undefined;
+}
 
-  if (links?.rows) charts.push(queues(run, links, look));
-
-  const round: Series[] = named.flatMap((flow, i): Series[] => {
+function roundTrips({ look, named, read, few }: Drawing): Chart | undefined {
+  const series = named.flatMap((flow, i): Series[] => {
     const srtt = read.get(flow)!("srtt_ms");
-    return hasValues(srtt.y)
-      ? [{ label: look.label(flow), ...srtt, kind: "line", colour: colour(i), dash: look.dash }]
-      : [];
+    if (!hasValues(srtt.y)) return [];
+    return [{ label: look.label(flow), ...srtt, kind: "line", colour: i + look.shift, dash: look.dash }];
   });
-  if (round.length)
-    charts.push({ name: "rtt", title: "Smoothed round-trip time", unit: "ms", series: round, about: few });
+  return series.length ? { name: "rtt", title: "Smoothed round-trip time", unit: "ms", series, about: few } : undefined;
+}
 
-  const paced = (samples.has("pacing_rate_mbit_s") ? named : []).flatMap((flow, i): Series[] => {
+function pacing({ run: { flows }, look, named, read }: Drawing): Chart | undefined {
+  const series = named.flatMap((flow, i): Series[] => {
     const line = read.get(flow)!;
     const [rate, bandwidth] = [line("pacing_rate_mbit_s"), line("bandwidth_estimate_mbit_s")];
     const name = (text: string) => look.label(flows.length === 1 ? text : `${flow} ${text}`);
-    const own = { kind: "line", colour: colour(i) } as const;
+    const own = { kind: "line", colour: i + look.shift } as const;
     // Before its first measurements BBR paces at many times the path's rate, which would flatten the lines.
     const most = MOST_PACED * (bandwidth.y.reduce((a, b) => (b > a ? b : a), 0) || Number.POSITIVE_INFINITY);
     const y = rate.y.map((value) => (value > most ? Number.NaN : value));
@@ -135,7 +207,7 @@ export function chartsOf(run: Drawn, focus: string, look: Look = PLAIN): Chart[]
               label: name("bandwidth estimate"),
               ...bandwidth,
               ...own,
-              colour: colour(flows.length === 1 ? 1 : i),
+              colour: (flows.length === 1 ? 1 : i) + look.shift,
               width: 2.4,
               dash: look.dash ?? [6, 3],
             },
@@ -144,53 +216,62 @@ export function chartsOf(run: Drawn, focus: string, look: Look = PLAIN): Chart[]
     ];
   });
   // A control without an estimate is paced by its window, which has a chart.
-  if (paced.some(({ label }) => label.endsWith("bandwidth estimate")))
-    charts.push({
-      name: "pacing",
-      title: "Pacing rate and bandwidth estimate",
-      unit: "Mbit/s",
-      series: paced,
-      about: `A pacing rate of more than ${MOST_PACED} times the largest estimate is not drawn.`,
-    });
+  if (!series.some(({ label }) => label.endsWith("bandwidth estimate"))) return undefined;
+  const about = `A pacing rate of more than ${MOST_PACED} times the largest estimate is not drawn.`;
+  return { name: "pacing", title: "Pacing rate and bandwidth estimate", unit: "Mbit/s", series, about };
+}
 
-  const packets = tables.get("packets");
-  if (packets?.rows && look.shift === 0) {
-    const set = sequence(packets);
-    const sack = resolved.flow?.[focus.replace(/\/\d+$/, "")]?.transport?.sack;
-    const series: Series[] = [
-      { label: "sent", ...set.sent, kind: "points", colour: 6 },
-      { label: sack ? "SACKed (held out of order)" : "held out of order", ...set.held, kind: "points", colour: 5 },
-      { label: "next expected", ...set.expected, kind: "step", colour: 2, width: 1 },
-      { label: "lost or dropped", ...set.lost, kind: "crosses", colour: 3 },
-      { label: "retransmitted, needed", ...set.needed, kind: "marks", colour: 0 },
-      { label: "retransmitted, spurious", ...set.spurious, kind: "marks", colour: 1 },
-      { label: "retransmitted, undecided", ...set.undecided, kind: "marks", colour: 4 },
-    ];
-    charts.push({
-      name: "sequence",
-      title: `Time and sequence: ${focus}`,
-      unit: "sequence (MB)",
-      series: series.filter((one) => one.x.length),
-      isTall: true,
-      fits: true,
-      about: "A click near a retransmission shows its cause and the packets around it.",
-    });
-  }
-  return charts;
+function sequences({ resolved }: Drawn, focus: string, packets: Table): Chart {
+  const set = sequence(packets);
+  const sack = tableOf(resolved, focus)?.transport?.sack;
+  const series: Series[] = [
+    { label: "sent", ...set.sent, kind: "points", colour: 6 },
+    {
+      label: sack ? "SACKed (held out of order)" : "held out of order",
+      ...set.held,
+      kind: "points",
+      colour: 5,
+      isThinned: true,
+    },
+    { label: "lost or dropped", ...set.lost, kind: "crosses", colour: 3 },
+    { label: "retransmitted, needed", ...set.needed, kind: "marks", colour: 0 },
+    { label: "retransmitted, spurious", ...set.spurious, kind: "marks", colour: 1 },
+    { label: "retransmitted, undecided", ...set.undecided, kind: "marks", colour: 4 },
+    // Above the marks, which may be many.
+    { label: "next expected", ...set.expected, kind: "step", colour: 2, width: 1 },
+  ];
+  const made = {
+    name: "sequence",
+    title: `Time and sequence: ${focus}`,
+    unit: "sequence (MB)",
+    isTall: true,
+    fits: true,
+  };
+  // A receiver of UDP holds and expects nothing.
+  if (!isTcp(resolved, focus)) return { ...made, series: [series[0], series[2]].filter(({ x }) => x.length) };
+  return {
+    ...made,
+    series: series.filter(({ x }) => x.length),
+    about: "A click near a retransmission shows its cause and the packets around it.",
+  };
 }
 
 function queues({ queues: all, resolved }: Drawn, links: Table, look: Look): Chart {
   const busy = all.filter(({ most }) => most > 0).sort((a, b) => b.most - a.most);
   const shown = (busy.length ? busy : all.slice(0, 1)).slice(0, 4);
   const { codes, names } = links.texts("direction");
-  const series = shown.map(({ link, way }, i): Series => {
+  const missed: string[] = [];
+  const series = shown.map(({ link, way, most }, i): Series => {
     const code = names.indexOf(way);
     const rows = links.rowsWith("link", link).filter((row) => codes[row] === code);
     const x = chosen(links.numbers("time_s"), rows);
     const y = chosen(links.numbers("queue_packets"), rows);
     const isOne = capacityOf({ ...resolved.link, ...resolved.group }[link], way) > 0;
+    const name = isOne ? `${link} ${way}` : link;
+    const sampled = y.reduce((a, b) => Math.max(a, b), 0);
+    if (sampled < REACHED * most) missed.push(`${figure(most)} packets (${name})`);
     return {
-      label: look.label(isOne ? `${link} ${way}` : link),
+      label: look.label(name),
       x,
       y,
       kind: "line",
@@ -198,7 +279,10 @@ function queues({ queues: all, resolved }: Drawn, links: Table, look: Look): Cha
       dash: look.dash,
     };
   });
-  return { name: "queue", title: "Queue", unit: "packets", series };
+  const about = missed.length
+    ? `The samples miss short peaks. The longest queue of the run: ${missed.join(", ")}.`
+    : undefined;
+  return { name: "queue", title: "Queue", unit: "packets", series, about };
 }
 
 /** Adds the lines of a pinned run, dashed. */

@@ -79,6 +79,8 @@ export interface Report {
   packets: number;
   damaged: string | null;
   cut_off: boolean;
+  /** Connections that ended early, because too many were open. */
+  ended_early: number;
   connections: Connection[];
   quic: QuicFlow[];
   omitted: { connections: number };
@@ -91,6 +93,17 @@ export function contents({ source, packets, connections, quic }: Report): string
   const [noun, protocol] = source === "qlog" ? ["packet", "QUIC"] : ["frame", "TCP"];
   const more = quic.length ? `, ${quic.length.toLocaleString("en")} of QUIC` : "";
   return `${plural(packets, noun)}, ${plural(connections.length, `${protocol} connection`)}${more}`;
+}
+
+/** Remarks on the capture as a whole, as the command makes them. */
+export function remarks({ packets, cut_off, damaged, ended_early, source }: Report): string[] {
+  const file = source === "qlog" ? "log" : "capture";
+  return [
+    ...(cut_off && !packets ? [`The ${file} is cut off before its first packet.`] : []),
+    ...(cut_off && packets ? [`The ${file} is cut off within its last record.`] : []),
+    ...(damaged ? [`Damaged: ${damaged}; the part before is diagnosed.`] : []),
+    ...(ended_early ? [`${plural(ended_early, "connection")} ended early: more were open than are followed.`] : []),
+  ];
 }
 
 /** The author of a qlog; empty for a connection of a capture. */
@@ -150,7 +163,7 @@ const MOST_TABLE = 10_000;
 const g = (value: number, digits: number) => String(Number(value.toPrecision(digits)));
 
 /**
- * The path and the flow of a connection as a scenario, by the rules of `anabranch diagnose --scenario`
+ * The path and the flow of a connection as a scenario, by the rules of `anabranch diagnose --out DIR`
  * (python/anabranch/fitted/scenario.py); undefined without a model of the path.
  */
 export function fitted(connection: Connection): string | undefined {

@@ -1,4 +1,5 @@
 /** Time and sequence of a flow's packets, with the state of its receiver. */
+import type { Place } from "../chart/model.ts";
 import { chosen, type Table } from "../engine/message.ts";
 
 /** Points, ascending in time. */
@@ -34,6 +35,12 @@ function points(table: Table, rows: number[], x: string): Points {
   const y = chosen(table.numbers("sequence_bytes"), chosenRows);
   for (let i = 0; i < y.length; i++) y[i] /= 1e6;
   return { x: chosen(table.numbers(x), chosenRows), y };
+}
+
+/** The place of a packet on the chart of sequences; undefined for a negative row. */
+export function placeOf(table: Table, row: number): Place | undefined {
+  if (row < 0) return undefined;
+  return { x: table.numbers("sent_s")[row], y: table.numbers("sequence_bytes")[row] / 1e6 };
 }
 
 /** The rows of the direction with more octets, by time of sending. */

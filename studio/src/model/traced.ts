@@ -54,7 +54,12 @@ export function traced(connection: Connection, trace: Trace): Chart[] {
       own.sacked.points.map(([time, , end]): [number, number] => [at(time), end / 1e6]),
       "points",
       5,
+      { isThinned: true },
     ),
+    series("retransmitted, needed", verdict(true), "marks", 0),
+    series("retransmitted, spurious", verdict(false), "marks", 1),
+    series("retransmitted, undecided", verdict(null), "marks", 4),
+    // Above the marks, which may be many.
     series(
       "acknowledged",
       own.acknowledged.points.map(([time, ack]): [number, number] => [at(time), ack / 1e6]),
@@ -62,9 +67,6 @@ export function traced(connection: Connection, trace: Trace): Chart[] {
       2,
       { width: 1 },
     ),
-    series("retransmitted, needed", verdict(true), "marks", 0),
-    series("retransmitted, spurious", verdict(false), "marks", 1),
-    series("retransmitted, undecided", verdict(null), "marks", 4),
   ];
   const trips = own.round_trips.points.map(([time, ms]): [number, number] => [at(time), ms]);
   const thinned =

@@ -129,7 +129,8 @@ export function remove(text: string, path: Path): string {
   }
   const entry: Entry | undefined = parent?.kind === "table" ? parent.entries.get(String(name)) : undefined;
   if (!entry || entry.start === entry.end) return text;
-  const isInline = parent?.kind === "table" && parent.inline;
+  // Dotted keys may be within braces.
+  const isInline = parent?.kind === "table" && (parent.within?.table ?? parent).inline;
   if (isInline) return cut(text, entry.start, entry.end);
   const begin = text.lastIndexOf("\n", entry.start - 1) + 1;
   const next = text.indexOf("\n", entry.end);
@@ -149,8 +150,32 @@ export function addTable(text: string, path: Path, statements: readonly string[]
   return `${text.trimEnd()}\n\n[${dotted(path)}]\n${statements.join("\n")}\n`;
 }
 
-/** Removes a table and those within it, with the comments directly above its header. */
+/** Removes a table and those within it, as headers, braces or dotted keys make them. */
 export function removeTable(text: string, path: Path): string {
+  let made = removeSections(text, path);
+  for (let at = statement(made, path); at; at = statement(made, path)) {
+    const shorter = remove(made, at);
+    if (shorter === made) break;
+    made = shorter;
+  }
+  return made;
+}
+
+/** The path of the first statement that makes a part of the value at a path. */
+function statement(text: string, path: Path): Path | undefined {
+  const parent = find(text, path.slice(0, -1));
+  const entry = parent?.kind === "table" ? parent.entries.get(String(path[path.length - 1])) : undefined;
+  if (!entry || entry.start !== entry.end) return entry && path;
+  if (entry.node.kind !== "table") return undefined;
+  for (const name of entry.node.entries.keys()) {
+    const found = statement(text, [...path, name]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** Removes the sections of a table and of those within it, with the comments directly above their headers. */
+function removeSections(text: string, path: Path): string {
   const headers = readHeaders(text);
   let made = text;
   for (let i = headers.length - 1; i >= 0; i--) {

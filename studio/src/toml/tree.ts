@@ -99,9 +99,11 @@ class Reader {
 
   private name(): string {
     if (this.char === '"' || this.char === "'") return this.string();
-    const found = /^[A-Za-z0-9_-]+/.exec(this.text.slice(this.at, this.at + 200));
+    const bare = /[A-Za-z0-9_-]+/y;
+    bare.lastIndex = this.at;
+    const found = bare.exec(this.text);
     if (!found) throw new Stop();
-    this.at += found[0].length;
+    this.at = bare.lastIndex;
     return found[0];
   }
 

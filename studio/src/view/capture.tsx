@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Chart } from "../chart/model.ts";
 import { View } from "../chart/plot.ts";
 import { type Engine, Problem } from "../engine/client.ts";
+import { fileWord } from "../model/command.ts";
 import {
   author,
   type Connection,
@@ -14,6 +15,7 @@ import {
   type QuicFlow,
   quicText,
   type Report,
+  remarks,
 } from "../model/diagnosis.ts";
 import { figure, percent } from "../model/quantity.ts";
 import { type Trace, traced } from "../model/traced.ts";
@@ -102,9 +104,13 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
         <>
           <p>
             {contents(report)}
-            {report.connections.length > MOST_SHOWN ? `; the ${MOST_SHOWN} with most data are shown` : ""}
-            {report.damaged ? `; damaged: ${report.damaged}` : ""}.
+            {report.connections.length > MOST_SHOWN ? `; the ${MOST_SHOWN} with most data are shown` : ""}.
           </p>
+          {remarks(report).map((remark) => (
+            <p key={remark} class="remark">
+              {remark}
+            </p>
+          ))}
           {shown?.map((connection) => (
             <article key={endsOf(connection)} class="connection">
               <h3>
@@ -161,7 +167,7 @@ export function Capture({ engine, file, theme, isFollowing, onRead, onScenario, 
             </>
           )}
           <p class="soft">
-            The command has the same report: <code>anabranch diagnose {file.name} --json</code>
+            The command has the same report: <code>anabranch diagnose {fileWord(file.name)} --json</code>
           </p>
         </>
       )}

@@ -1,9 +1,9 @@
 /** The stack of charts, which share one axis of time. */
-import { useEffect, useRef, useState } from "preact/hooks";
-import { type Chart, placeText, valueAt } from "../chart/model.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Chart, type Place, placeText, valueAt } from "../chart/model.ts";
 import { coloursOf, Plot, type View } from "../chart/plot.ts";
 import { figure } from "../model/quantity.ts";
-import { save, saveCanvas } from "./save.ts";
+import { savePng, saveSvg } from "./save.ts";
 
 const HEIGHT = 118;
 const TALL = 230;
@@ -117,16 +117,10 @@ export function One({ chart, view, isLast, theme, onCursor, cursor, onPick, onSt
         <details class="menu">
           <summary aria-label={`Save or read ${chart.title}`}>⋯</summary>
           <div>
-            <button
-              type="button"
-              onClick={() => saveCanvas(home.current!.querySelector("canvas")!, `${name}.png`, home.current!)}
-            >
+            <button type="button" onClick={() => savePng(plot.current!.svg(), `${name}.png`)}>
               Save as PNG
             </button>
-            <button
-              type="button"
-              onClick={() => save(new Blob([plot.current!.svg()], { type: "image/svg+xml" }), `${name}.svg`)}
-            >
+            <button type="button" onClick={() => saveSvg(plot.current!.svg(), `${name}.svg`)}>
               Save as SVG
             </button>
             <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -188,11 +182,17 @@ interface Props {
   charts: Chart[];
   view: View;
   theme: number;
+  /** The chosen packet, on the chart of sequences. */
+  ring?: Place;
   onPick(time: number, value: number, reach: { time: number; value: number }): void;
   onStep(by: number): void;
 }
 
-export function Charts({ charts, view, theme, onPick, onStep }: Props) {
+export function Charts({ charts: plain, view, theme, ring, onPick, onStep }: Props) {
+  const charts = useMemo(
+    () => (ring ? plain.map((chart) => (chart.name === "sequence" ? { ...chart, ring } : chart)) : plain),
+    [plain, ring?.x, ring?.y],
+  );
   const [cursor, setCursor] = useState<number>();
   const [, setChanged] = useState(0);
   useEffect(() => view.follow(() => setChanged((n) => n + 1)), [view]);

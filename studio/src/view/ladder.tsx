@@ -1,4 +1,5 @@
 /** Packets around a retransmission: arrows from the sender to the receiver. Steps are events, not equal times. */
+import { useEffect, useRef } from "preact/hooks";
 import type { LadderPacket } from "../model/why.ts";
 
 const STEP = 19;
@@ -25,14 +26,21 @@ export function Ladder({ packets, chosen }: { packets: LadderPacket[]; chosen: n
   const ms = (time: number) => `${((time - begin) * 1e3).toFixed(2)} ms`;
   const octets = (value: number) => value.toLocaleString("en");
   const height = 26 + STEP * events.length;
+  // The chosen packet is in the middle of the visible part. The page does not scroll.
+  const home = useRef<HTMLDivElement>(null);
+  const at = packets.find(({ row }) => row === chosen);
+  const middle = at ? (y(at, true) + y(at, at.received === undefined)) / 2 : 0;
+  useEffect(() => {
+    if (home.current) home.current.scrollTop = middle - home.current.clientHeight / 2;
+  }, [packets, middle]);
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Packets around the retransmission">
+    <div ref={home} class="scroll" tabIndex={0} role="group" aria-label="Packets around the retransmission">
       <svg
         viewBox={`0 0 ${WIDTH} ${height}`}
         width={WIDTH}
         class="drawing ladder"
         role="img"
-        aria-label="Packet ladder; the table of the report has the same"
+        aria-label="Packet ladder; the table below has the same"
       >
         <text x={LEFT} y={12} text-anchor="middle" class="strong">
           sender

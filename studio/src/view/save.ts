@@ -1,5 +1,5 @@
 /** Saves files from the page. */
-import { coloursOf } from "../chart/plot.ts";
+import type { Drawing } from "../chart/plot.ts";
 
 export function save(blob: Blob, name: string): void {
   const link = document.createElement("a");
@@ -9,14 +9,29 @@ export function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Saves a canvas with the page's background. */
-export function saveCanvas(canvas: HTMLCanvasElement, name: string, home: Element): void {
-  const made = document.createElement("canvas");
-  made.width = canvas.width;
-  made.height = canvas.height;
-  const context = made.getContext("2d")!;
-  context.fillStyle = coloursOf(home).paper;
-  context.fillRect(0, 0, made.width, made.height);
-  context.drawImage(canvas, 0, 0);
-  made.toBlob((blob) => blob && save(blob, name));
+const svgBlob = ({ markup }: Drawing) => new Blob([markup], { type: "image/svg+xml" });
+
+export function saveSvg(drawing: Drawing, name: string): void {
+  save(svgBlob(drawing), name);
+}
+
+/** Pixels of a PNG per unit of the drawing: enough for print. */
+const LEAST_SCALE = 2;
+
+/** Saves a drawing as pixels. */
+export async function savePng(drawing: Drawing, name: string): Promise<void> {
+  const address = URL.createObjectURL(svgBlob(drawing));
+  try {
+    const image = new Image();
+    image.src = address;
+    await image.decode();
+    const scale = Math.max(devicePixelRatio, LEAST_SCALE);
+    const canvas = document.createElement("canvas");
+    canvas.width = Math.round(drawing.width * scale);
+    canvas.height = Math.round(drawing.height * scale);
+    canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => blob && save(blob, name));
+  } finally {
+    URL.revokeObjectURL(address);
+  }
 }

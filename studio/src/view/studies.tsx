@@ -21,6 +21,21 @@ interface Props {
   onClose(): void;
 }
 
+/** The results of a study, which stay while the page is open. */
+interface Results {
+  work: Work;
+  judged: Map<string, Judged>;
+  charts: Map<string, Chart>;
+}
+
+const results = new Map<string, Results>();
+
+function resultsOf(study: Study): Results {
+  const found = results.get(study.name) ?? { work: new Work(study), judged: new Map(), charts: new Map() };
+  results.set(study.name, found);
+  return found;
+}
+
 /** Work under way: the runs made, and all of them. */
 interface Progress {
   made: number;
@@ -79,13 +94,12 @@ interface StudyProps {
 }
 
 function OneStudy({ study, module, worker, theme }: StudyProps) {
-  const work = useMemo(() => new Work(study), [study]);
+  const { work, judged, charts } = useMemo(() => resultsOf(study), [study]);
   const engines = useMemo(() => {
     const count = Math.min(Math.max(navigator.hardwareConcurrency || 1, 1), MOST_WORKERS);
     return Array.from({ length: count }, () => new Engine(module, worker));
   }, []);
-  const [judged, setJudged] = useState(new Map<string, Judged>());
-  const [charts, setCharts] = useState(new Map<string, Chart>());
+  const [, setChanged] = useState(0);
   const [progress, setProgress] = useState<Progress>();
   const [problem, setProblem] = useState("");
   const isStopped = useRef(false);
@@ -121,14 +135,14 @@ function OneStudy({ study, module, worker, theme }: StudyProps) {
       for (const claim of claims) {
         await make(work.ofClaim(claim), count);
         if (isStopped.current) return;
-        const found = work.judged(claim);
-        setJudged((before) => new Map(before).set(claim.id, found));
+        judged.set(claim.id, work.judged(claim));
+        setChanged((n) => n + 1);
       }
       for (const figure of figures) {
         await make(work.ofFigure(figure), count);
         if (isStopped.current) return;
-        const chart = work.chart(figure);
-        setCharts((before) => new Map(before).set(figure.id, chart));
+        charts.set(figure.id, work.chart(figure));
+        setChanged((n) => n + 1);
       }
     } catch (error) {
       if (!(error instanceof Problem && error.kind === "stopped")) {

@@ -8,6 +8,12 @@ import type { LinkWay } from "../model/summary.ts";
 import { type Order, ordersOf, type Swept, sweptCharts } from "../model/sweep.ts";
 import { One } from "./charts.tsx";
 
+/** Charts with the order that made them. */
+interface Drawn {
+  order: Order;
+  charts: Chart[];
+}
+
 interface Props {
   many: Many;
   path: Shown;
@@ -19,33 +25,39 @@ export function Sweep({ many, path, link, theme }: Props) {
   const [key, setKey] = useState("");
   const [values, setValues] = useState("5 Mbit/s, 10 Mbit/s, 20 Mbit/s, 40 Mbit/s");
   const [seeds, setSeeds] = useState(many.isNative ? 20 : 5);
-  const [charts, setCharts] = useState<Chart[]>();
+  const [drawn, setDrawn] = useState<Drawn>();
   const [made, setMade] = useState<[number, number]>();
   const [problem, setProblem] = useState("");
   const [cursor, setCursor] = useState<number>();
   const view = useMemo(() => new View(), []);
   const abort = useRef<AbortController>();
-  useEffect(() => () => abort.current?.abort(), []);
   const table = link && path.resolved.group?.[link.link] ? "group" : "link";
   const chosen = key || (link ? `${table}.${link.link}.rate` : "");
+  // Results of another path or another value are old, as are runs of them that are under way.
+  useEffect(() => {
+    setDrawn(undefined);
+    setProblem("");
+    return () => abort.current?.abort();
+  }, [path.text, path.seed, chosen]);
   const ask = async () => {
     const order: Order = { path: chosen, values: values.split(",").map((one) => one.trim()), seeds };
     const control = new AbortController();
     abort.current = control;
+    setDrawn(undefined);
     setProblem("");
     try {
       const orders = ordersOf(path, order);
       setMade([0, orders.length]);
       const results: Swept[] = await many.runs(orders, (count) => setMade([count, orders.length]), control.signal);
-      const drawn = sweptCharts(order, results);
-      const { x } = drawn[0].series[0];
+      const charts = sweptCharts(order, results);
+      const { x } = charts[0].series[0];
       const room = (x[x.length - 1] - x[0] || 1) * 0.03;
       view.setRange({ min: x[0] - room, max: x[x.length - 1] + room });
-      setCharts(drawn);
+      if (!control.signal.aborted) setDrawn({ order, charts });
     } catch (error) {
       if (!control.signal.aborted) setProblem(String((error as Error).message));
     } finally {
-      setMade(undefined);
+      if (abort.current === control) setMade(undefined);
       document.documentElement.dataset.swept = String(Date.now());
     }
   };
@@ -91,8 +103,12 @@ export function Sweep({ many, path, link, theme }: Props) {
           {problem}
         </p>
       )}
-      {charts && <h2>Means over {seeds} seeds</h2>}
-      {charts?.map((chart) => (
+      {drawn && (
+        <h2>
+          Means over {drawn.order.seeds} {drawn.order.seeds === 1 ? "seed" : "seeds"}
+        </h2>
+      )}
+      {drawn?.charts.map((chart) => (
         <One key={chart.name} chart={chart} view={view} theme={theme} isLast cursor={cursor} onCursor={setCursor} />
       ))}
     </details>
