@@ -153,6 +153,23 @@ describe("views of the studio's page", () => {
       (await ladder.locator("g.chosen .arrow").first().boundingBox())!,
     ];
     assert.ok(arrow.y >= outer.y && arrow.y < outer.y + outer.height, `${arrow.y} in ${outer.y} + ${outer.height}`);
+    // The chart has a ring at the packet.
+    const chartOfPackets = page.locator("section.chart").last();
+    const saved = async () => {
+      await chartOfPackets.locator("summary").click();
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        chartOfPackets.getByRole("button", { name: "Save as SVG" }).click(),
+      ]);
+      await file.saveAs(join(folder, "ring.svg"));
+      await chartOfPackets.locator("summary").click();
+      return [...readFileSync(join(folder, "ring.svg"), "utf8").matchAll(/<circle cx="([\d.]+)"/g)].map(([, x]) => x);
+    };
+    const first = await saved();
+    assert.equal(first.length, 2, "the ring and its halo");
+    await page.getByRole("button", { name: "Previous retransmission" }).click();
+    await page.getByRole("button", { name: "Previous retransmission" }).click();
+    assert.notDeepEqual(await saved(), first);
     await reason.getByText("These packets as a table").click();
     const table = reason.getByRole("group", { name: "Table of the packets around the retransmission" });
     assert.equal(await table.locator("tbody tr").count(), await ladder.locator("g").count());

@@ -181,7 +181,10 @@ fn resolve(order: &Run) -> Result<Resolved, Problem> {
 
 /// The samples of a run under way, among the tables of its order; `None` before the first sample.
 fn part(underway: &Underway<'_, Length>, wanted: &[Wanted]) -> Option<Message> {
-    let until = underway.samples.flows.last()?.at;
+    let samples = underway.samples;
+    // A flow of UDP has no samples.
+    let until = samples.flows.last().map(|sample| sample.at);
+    let until = until.or_else(|| samples.links.last().map(|sample| sample.at))?;
     let mut message = Message::of(&json!({ "until_s": until.as_secs_f64() }));
     for wanted in wanted {
         if let Wanted::Whole(name) = wanted

@@ -2,9 +2,9 @@
 import type { Chart, Series } from "../chart/model.ts";
 import { chosen, type Table } from "../engine/message.ts";
 import { figure } from "./quantity.ts";
-import { limitOf } from "./route.ts";
+import { capacityOf, limitOf } from "./route.ts";
 import { mainRows, type Points, sequence } from "./sequence.ts";
-import { capacityOf, type Resolved, tableOf } from "./summary.ts";
+import { type Resolved, tableOf } from "./summary.ts";
 import type { Drawn } from "./underway.ts";
 
 /** Most lines of a chart. */

@@ -2,7 +2,8 @@
 import { set } from "../toml/edit.ts";
 import { setControl, setQueueKind } from "./knobs.ts";
 import { figure } from "./quantity.ts";
-import { bottleneck, type Resolved, type Summary } from "./summary.ts";
+import { bottleneck } from "./route.ts";
+import type { Resolved, Summary } from "./summary.ts";
 
 /** A change of a scenario. */
 export interface Change {

@@ -109,5 +109,3 @@ export interface LinkWay {
   link: string;
   way: Way;
 }
-
-export { bottleneck, capacityOf } from "./route.ts";

@@ -2,8 +2,9 @@
 import type { Chart, Series } from "../chart/model.ts";
 import { interval, mean } from "../study/statistics.ts";
 import { quoted } from "../toml/edit.ts";
+import { bottleneck } from "./route.ts";
 import type { Shown } from "./run.ts";
-import { bottleneck, type Resolved, type Summary } from "./summary.ts";
+import type { Resolved, Summary } from "./summary.ts";
 
 /** Most runs of a sweep. */
 export const MOST_RUNS = 2000;

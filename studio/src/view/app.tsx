@@ -12,10 +12,11 @@ import { Many } from "../model/many.ts";
 import names from "../model/names.json";
 import { Newest } from "../model/newest.ts";
 import { figure } from "../model/quantity.ts";
+import { bottleneck } from "../model/route.ts";
 import { drawnOf, focusOn, liveOf, type Run, run, type Shown, shownOf } from "../model/run.ts";
-import { mainRows } from "../model/sequence.ts";
+import { mainRows, placeOf } from "../model/sequence.ts";
 import { decode, encode, type State } from "../model/share.ts";
-import { bottleneck, type LinkWay, sameFlow } from "../model/summary.ts";
+import { type LinkWay, sameFlow } from "../model/summary.ts";
 import type { Moved } from "../model/topology.ts";
 import { partText, type Underway } from "../model/underway.ts";
 import { verdict } from "../model/verdict.ts";
@@ -687,6 +688,7 @@ export function App({ module, worker, local, studies }: Props) {
               charts={charts}
               view={view}
               theme={theme}
+              ring={packets && placeOf(packets, chosen)}
               onPick={(time, value, reach) => packets && setChosen(nearest(packets, rows, time, value, reach))}
               onStep={step}
             />

@@ -4,8 +4,8 @@ import type { Brief } from "../engine/local.ts";
 import { difference } from "../model/compare.ts";
 import type { Many } from "../model/many.ts";
 import { figure } from "../model/quantity.ts";
+import { bottleneck } from "../model/route.ts";
 import type { Run } from "../model/run.ts";
-import { bottleneck } from "../model/summary.ts";
 import { verdict } from "../model/verdict.ts";
 
 /** Seeds of the difference: in the page, and by the command. */
