@@ -20,8 +20,13 @@ HERE = Path(__file__).parent
 if importlib.util.find_spec("anabranch._engine") is None:
     pytest.exit("the engine is not built: run `make setup`", returncode=2)
 
+from .chromium import end_shared  # noqa: E402
 from .command import Call, call  # noqa: E402 - it imports the engine
 from .sample import copied  # noqa: E402
+
+
+def pytest_sessionfinish() -> None:
+    end_shared()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from anabranch.multipoint.text import overview
 from anabranch.multipoint.tracks import tracks
 from anabranch.report.points_output import html_report
 
-from .browser import asked, needs_chromium
+from .browser import View, asked, needs_chromium
 from .command import Call
 from .real_kernel import needs_kernel
 from .test_guides import blocks, steps, trimmed
@@ -530,7 +530,7 @@ def test_the_ladder_has_a_line_for_each_point(lossy: Taps, compared: Callable[..
         wide: document.documentElement.scrollWidth <= document.documentElement.clientWidth };
     """
     for width in (400, 1280):
-        got = asked(html_report(found), script, tmp_path, f"--window-size={width},800")
+        got = asked(html_report(found), script, tmp_path, View(width, 800))
         assert "error" not in got, got
         assert got["before"] != got["after"]
         assert got["ends"] == ["client", "server"]
