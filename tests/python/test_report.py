@@ -32,6 +32,7 @@ def result() -> RunResult:
     return Scenario.from_file(file).set("duration", "2 s").run(samples_ms=10, packets=True)
 
 
+@pytest.mark.usefixtures("all_formats")
 def test_the_same_run_gives_the_same_files(result: RunResult, tmp_path: Path) -> None:
     result.write(tmp_path / "a", figures=True)
     result.write(tmp_path / "b", figures=True)
