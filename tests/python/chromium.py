@@ -14,7 +14,6 @@ import signal
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,7 @@ class Browser:
         os.close(write)
         self._received = bytearray()
         self._number = 0
+        self.has_failed = False
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Page.enable")
@@ -109,8 +109,12 @@ class Browser:
         if session is not None:
             message["sessionId"] = session
         text = json.dumps(message).encode() + b"\0"
-        while text:
-            text = text[os.write(self._write, text) :]
+        try:
+            while text:
+                text = text[os.write(self._write, text) :]
+        except BrokenPipeError:
+            self.has_failed = True
+            raise
         while (got := self._next()).get("id") != self._number:
             pass
         assert "error" not in got, f"{method}: {got['error']}"
@@ -121,8 +125,9 @@ class Browser:
         """The next message of the browser."""
         while b"\0" not in self._received:
             ready, _, _ = select.select([self._read], [], [], _PATIENCE)
+            part = os.read(self._read, 1 << 20) if ready else b""
+            self.has_failed = not part
             assert ready, f"Chromium gave no answer in {_PATIENCE:.0f} s"
-            part = os.read(self._read, 1 << 20)
             assert part, "Chromium has ended"
             self._received += part
         text, _, self._received = self._received.partition(b"\0")
@@ -130,17 +135,22 @@ class Browser:
         return message
 
 
-@cache
+_running: list[Browser] = []
+
+
 def shared() -> Browser:
-    """The browser of this process, started when it is first needed."""
-    return Browser()
+    """The browser of this process, started when it is first needed, and again if it has failed."""
+    if _running and _running[0].has_failed:
+        end_shared()
+    if not _running:
+        _running.append(Browser())
+    return _running[0]
 
 
 def end_shared() -> None:
     """End the browser of this process if there is one."""
-    if shared.cache_info().currsize:
-        shared().end()
-        shared.cache_clear()
+    while _running:
+        _running.pop().end()
 
 
 def _pipe() -> tuple[int, int]:
