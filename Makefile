@@ -8,6 +8,9 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
+# Without cached bytecode each of a thousand processes of the tests would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup dev loader kernel demo study studio test test-compile test-rust test-cases test-python test-host check test-studies test-kernel test-live test-gateway test-studio test-cluster test-checked test-all test-slow compare validate bench bench-brief bench-table guard examples format format-check lint lint-format lint-rust lint-python generate generate-check docs fuzz fuzz-brief lock wheel gateway-release group-release clean distclean
 .DEFAULT_GOAL := help
 

@@ -248,7 +248,7 @@ def _over_time(definition: FigureDefinition) -> Chart:
     label = definition.y_label
     for name, sets in definition.lines.items():
         packets = definition.chart in ("sequence", "reordering")
-        result = _scenario(definition, sets).run(samples_ms=_SAMPLES_MS, packets=packets)
+        result = _scenario(definition, sets).run(samples_ms=_SAMPLES_MS, packets=packets, digest=False)
         found, shown_label = _series(definition, result, name)
         series += found
         label = label or shown_label

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import html
+import base64
 import json
-import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,30 +13,30 @@ from typing import Any
 
 import pytest
 
+from .chromium import View, shared
+
 needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+DESKTOP = View()
 
 
-def asked(page: str, expression: str, folder: Path, *options: str, name: str = "page") -> Any:
+def asked(page: str, expression: str, folder: Path, view: View = DESKTOP, *, name: str = "page") -> Any:
     """The value of the JavaScript ``expression`` after every chart of ``page`` is drawn; it may wait for promises."""
     probe = (
         "<script>{ const wait = setInterval(async () => { if (!document.documentElement.dataset.drawn) return;"
         "clearInterval(wait); let found; try { found = await (async () => {" + expression + "})(); }"
         "catch (error) { found = { error: String(error) }; }"
-        "document.body.dataset.probe = JSON.stringify(found ?? null); }, 50); }</script>"
+        "answer(JSON.stringify(found ?? null)); }, 50); }</script>"
     )
     path = folder / f"{name}.html"
     path.write_text(page.replace("</body>", probe + "</body>"), encoding="utf-8")
-    done = _chromium(folder, *options, "--dump-dom", f"file://{path}")
-    found = re.search(r'data-probe="(.*?)"[ >]', done.stdout, re.DOTALL)
-    assert found, "the page drew nothing"
-    return json.loads(html.unescape(found[1]))
+    found = shared().answer(path, view, milliseconds=8000)
+    assert found is not None, "the page drew nothing"
+    return json.loads(found)
 
 
 WIDTHS = (1280, 400)
 """Widths of a desktop and of a telephone, in pixels."""
 
-# A frame may be narrower than Chromium's narrowest window, and sends its findings to the enclosing
-# page.
 _FRAME = """<script src="axe.min.js"></script><script>addEventListener("load", async () => {
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   await pause(1000);
@@ -48,8 +46,10 @@ _FRAME = """<script src="axe.min.js"></script><script>addEventListener("load", a
   await pause(500);
   let found;
   try {
+    const colours = ["color-contrast", "link-in-text-block"];
     const rules = { "label-content-name-mismatch": { enabled: true } };
-    const runOnly = isDark ? { type: "rule", values: ["color-contrast", "link-in-text-block"] } : undefined;
+    const runOnly = isDark ? { type: "rule", values: colours } : undefined;
+    if (!isDark && innerWidth < 600) for (const rule of colours) rules[rule] = { enabled: false };
     const { violations } = await axe.run(document, { resultTypes: ["violations"], preload: false, rules, runOnly });
     found = violations.flatMap(({ id, impact, nodes }) =>
       nodes.map((node) => [id, impact, node.target.join(" "), node.failureSummary]));
@@ -60,7 +60,7 @@ _FRAMES = """<!doctype html><meta name="color-scheme" content="light dark"><body
 const pages = PAGES, all = {};
 addEventListener("message", ({ data: [name, width, isDark, found] }) => {
   all[name] = [width, isDark, found];
-  document.body.dataset.probe = Object.keys(all).length === pages.length ? JSON.stringify(all) : "";
+  if (Object.keys(all).length === pages.length) answer(JSON.stringify(all));
 });
 for (const [name, source, width] of pages) {
   const frame = document.createElement("iframe");
@@ -84,9 +84,10 @@ class Violation:
 def violations(pages: Mapping[str, Path], folder: Path, *, dark: bool) -> list[Violation]:
     """The violations that axe-core finds in pages, at the widths of a desktop and of a telephone.
 
-    In the dark scheme the rules of colours are checked, at one width: other rules and sizes do not depend on it.
+    The rules of colours, four fifths of the work, are checked at one width of each scheme: light at the desktop's, dark
+    at the telephone's. Other rules and sizes do not depend on the scheme.
     """
-    widths = WIDTHS[:1] if dark else WIDTHS
+    widths = WIDTHS[1:] if dark else WIDTHS
     axe = Path(str(files("axe_playwright_python") / "axe.min.js")).read_text(encoding="utf-8")
     framed, made = [], []
     try:
@@ -99,28 +100,23 @@ def violations(pages: Mapping[str, Path], folder: Path, *, dark: bool) -> list[V
             copy.write_text(before + _FRAME + after, encoding="utf-8")
             framed += [(f"{name} {width}", copy.resolve().as_uri(), width) for width in widths]
         (folder / "frames.html").write_text(_FRAMES.replace("PAGES", json.dumps(framed)), encoding="utf-8")
-        scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
-        done = _chromium(folder, *scheme, "--window-size=1400,1000", "--virtual-time-budget=300000", "--dump-dom",
-                         f"file://{folder / 'frames.html'}")  # fmt: skip
+        view = View(1400, 1000, dark=dark)
+        found = shared().answer(folder / "frames.html", view, milliseconds=300_000)
     finally:
         for file in made:
             file.unlink(missing_ok=True)
-    found = re.search(r'data-probe="(.*?)"[ >]', done.stdout, re.DOTALL)
-    assert found, "axe-core gave nothing"
-    assert found[1], "not every page has been checked"
-    answers = json.loads(html.unescape(found[1]))
+    assert found is not None, "not every page has been checked"
+    answers = json.loads(found)
     assert [(answers[name][0], answers[name][1]) for name, _, _ in framed] == [(width, dark) for _, _, width in framed]
     return [Violation(name, *one) for name, _, _ in framed for one in answers[name][2]]
 
 
 def printed(page: str, folder: Path) -> bytes:
     """The page as printed by Chromium."""
-    (folder / "printed.html").write_text(page, encoding="utf-8")
-    _chromium(folder, f"--print-to-pdf={folder / 'printed.pdf'}", f"file://{folder / 'printed.html'}")
-    return (folder / "printed.pdf").read_bytes()
+    path = folder / "printed.html"
+    path.write_text(page + "<script>addEventListener('load', () => answer('loaded'))</script>", encoding="utf-8")
+    assert shared().answer(path, DESKTOP, milliseconds=8000) == "loaded"
+    return base64.b64decode(shared().call("Page.printToPDF")["data"])
 
 
-def _chromium(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
-               "--virtual-time-budget=8000", *arguments]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)  # noqa: S603
+__all__ = ["WIDTHS", "View", "Violation", "asked", "needs_chromium", "printed", "violations"]

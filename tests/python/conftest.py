@@ -20,8 +20,24 @@ HERE = Path(__file__).parent
 if importlib.util.find_spec("anabranch._engine") is None:
     pytest.exit("the engine is not built: run `make setup`", returncode=2)
 
-from .command import Call, call  # noqa: E402 - it imports the engine
+from anabranch.plot import style  # noqa: E402
+
+from .chromium import end_shared  # noqa: E402
+from .command import Call, call  # noqa: E402
 from .sample import copied  # noqa: E402
+
+ALL_FORMATS, style.FORMATS = style.FORMATS, ("svg",)
+# Three formats take five times as long as this one.
+
+
+@pytest.fixture
+def all_formats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures have all formats, as for users."""
+    monkeypatch.setattr(style, "FORMATS", ALL_FORMATS)
+
+
+def pytest_sessionfinish() -> None:
+    end_shared()
 
 
 @pytest.fixture

@@ -8,10 +8,13 @@ import pytest
 
 from anabranch import Scenario
 from anabranch.charts.heat import colour, ink
-from anabranch.report import capture_output, run_output, sweep_output
+from anabranch.charts.pack import thinned
+from anabranch.compare import compare
+from anabranch.compare.inputs import read_inputs
+from anabranch.report import capture_output, compare_output, run_output, sweep_output
+from anabranch.report.compare_columns import charts
 
 from .browser import needs_chromium, violations
-from .command import call
 
 TEXT = """
 title = "Losses"
@@ -35,29 +38,25 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     scenario = Scenario.from_text(TEXT)
     # Each sample is a row of a table, and each cell is checked.
     run = scenario.run(samples_ms=100, captures=["path"], packets=True)
+    for name, delay in (("a", "20 ms"), ("b", "30 ms")):
+        (folder / f"{name}.toml").write_text(TEXT.replace("20 ms", delay), encoding="utf-8")
+    compared = compare(read_inputs([folder / "a.toml", folder / "b.toml"], repeat=3, samples_ms=100))
+    drawn = [thinned(chart) for chart in charts(compared)]
     made = {
         "run": run_output.html_report(run, command="anabranch run path.toml"),
         "sweep": sweep_output.html_report(scenario.sweep(GRID, repeat=2)),
         "diagnose": capture_output.html_report(run.diagnose("path", folder / "path.pcapng")),
+        "compare": compare_output.html_report(compared, drawn, [], folder),
     }
     for name, page in made.items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in made}
 
 
-@pytest.fixture
-def compared(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, delay in (("a", "20 ms"), ("b", "30 ms")):
-        (tmp_path / f"{name}.toml").write_text(TEXT.replace("20 ms", delay), encoding="utf-8")
-    files = (tmp_path / "a.toml", tmp_path / "b.toml")
-    assert call(capsys, monkeypatch, "compare", *files, "--repeat", 3, "--out", tmp_path / "out").status == 0
-    return tmp_path / "out" / "report.html"
-
-
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_reports_break_no_rule(pages: dict[str, Path], compared: Path, tmp_path: Path, dark: bool) -> None:
-    assert violations({**pages, "compare": compared}, tmp_path, dark=dark) == []
+def test_reports_break_no_rule(pages: dict[str, Path], tmp_path: Path, dark: bool) -> None:
+    assert violations(pages, tmp_path, dark=dark) == []
 
 
 @needs_chromium

@@ -19,7 +19,7 @@ from anabranch.report.capture_ladder import moment_data
 from anabranch.report.capture_output import html_report
 from anabranch.result.result import RunResult
 
-from .browser import asked, needs_chromium
+from .browser import View, asked, needs_chromium
 from .command import Call
 from .test_capture import needs_tshark, tshark
 
@@ -180,7 +180,7 @@ def test_a_click_draws_the_packets_around_a_retransmission(found: Diagnosis, tmp
         labels: [...document.querySelectorAll("[role=img]")].every((one) => one.getAttribute("aria-label")),
         wide: document.documentElement.scrollWidth <= document.documentElement.clientWidth };
     """
-    got = asked(html_report(found), script, tmp_path, "--window-size=400,800")
+    got = asked(html_report(found), script, tmp_path, View(400, 800))
     assert "error" not in got, got
     assert {"limits-1", "sequence-1", "rtt-1", "limits-2", "sequence-2", "rtt-2"} == set(got["charts"])
     assert got["before"]

@@ -16,7 +16,7 @@ from anabranch.charts.heat import colour, heat_map
 from anabranch.charts.pack import MOST_LINE_POINTS, MOST_MARKS, thinned
 from anabranch.report.page import page
 
-from .browser import asked, needs_chromium, printed
+from .browser import View, asked, needs_chromium, printed
 
 X = np.arange(0.0, 10.0, 0.5)
 LINES = Chart(
@@ -113,7 +113,7 @@ def test_the_colours_follow_the_colour_scheme(tmp_path: Path) -> None:
         "return [matchMedia('(prefers-color-scheme: dark)').matches, anabranchCharts.plots[0].plot.series[1].stroke()];"
     )
     light = asked(whole_page(LINES), script, tmp_path)
-    dark = asked(whole_page(LINES), script, tmp_path, "--blink-settings=preferredColorScheme=0")
+    dark = asked(whole_page(LINES), script, tmp_path, View(dark=True))
     assert light[0] is False
     assert dark[0] is True
     assert light[1] != dark[1]
@@ -128,8 +128,7 @@ def test_printed_charts_are_light_and_fit_the_paper(tmp_path: Path) -> None:
       dispatchEvent(new Event("afterprint"));
       return [before, ...on, anabranchCharts.plots[0].plot.width];
     """
-    dark = ["--blink-settings=preferredColorScheme=0", "--window-size=1280,900"]
-    before, width, stroke, after = asked(whole_page(LINES), script, tmp_path, *dark)
+    before, width, stroke, after = asked(whole_page(LINES), script, tmp_path, View(1280, dark=True))
     assert (width, stroke) == (680, "#0072b2")
     assert before == after > 680
     assert printed(whole_page(LINES, CLOUD), tmp_path).startswith(b"%PDF")
@@ -165,7 +164,7 @@ def test_another_run_is_overlaid(tmp_path: Path) -> None:
 @needs_chromium
 def test_no_chart_is_wider_than_a_telephone(tmp_path: Path) -> None:
     script = "return [document.documentElement.scrollWidth, innerWidth];"
-    wide, window = asked(whole_page(LINES, NAMED), script, tmp_path, "--window-size=500,900")
+    wide, window = asked(whole_page(LINES, NAMED), script, tmp_path, View(500))
     assert wide <= window
 
 

@@ -241,7 +241,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     tables = {f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets", "window_events")}
     assert names == {"anabranch.json", "summary.json", "report.html"} | tables
     assert anabranch(*arguments, "--figures").status == 0
-    assert {"cwnd.pdf", "sequence.svg"} <= {p.name for p in (out / "figures").iterdir()}
+    assert {"cwnd.svg", "sequence.svg"} <= {p.name for p in (out / "figures").iterdir()}
     (out / "mine.txt").write_text("mine")
     done = anabranch(*arguments)
     assert (done.status, done.out) == (2, "")

@@ -23,7 +23,7 @@ from anabranch.multipoint.text import overview
 from anabranch.multipoint.tracks import tracks
 from anabranch.report.points_output import html_report
 
-from .browser import asked, needs_chromium
+from .browser import View, asked, needs_chromium
 from .command import Call
 from .real_kernel import needs_kernel
 from .test_guides import blocks, steps, trimmed
@@ -530,7 +530,7 @@ def test_the_ladder_has_a_line_for_each_point(lossy: Taps, compared: Callable[..
         wide: document.documentElement.scrollWidth <= document.documentElement.clientWidth };
     """
     for width in (400, 1280):
-        got = asked(html_report(found), script, tmp_path, f"--window-size={width},800")
+        got = asked(html_report(found), script, tmp_path, View(width, 800))
         assert "error" not in got, got
         assert got["before"] != got["after"]
         assert got["ends"] == ["client", "server"]
@@ -545,13 +545,32 @@ def small() -> Taps:
     return taps(LOSS.replace('"6 s"', '"1 s"'))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
+damage = given(
     edits=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2**20), st.integers(0, 255)), max_size=60),
     drops=st.lists(st.integers(0, 2**16), max_size=20),
     order=st.lists(st.integers(0, 2**16), max_size=10),
 )
+law = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@settings(law, max_examples=12)
+@damage
 def test_damaged_pairs_never_crash(
+    small: Taps, tmp_path: Path, edits: list[tuple[int, int, int]], drops: list[int], order: list[int]
+) -> None:
+    diagnose_damaged(small, tmp_path, edits, drops, order)
+
+
+@pytest.mark.long
+@settings(law, max_examples=120)
+@damage
+def test_many_damaged_pairs_never_crash(
+    small: Taps, tmp_path: Path, edits: list[tuple[int, int, int]], drops: list[int], order: list[int]
+) -> None:
+    diagnose_damaged(small, tmp_path, edits, drops, order)
+
+
+def diagnose_damaged(
     small: Taps, tmp_path: Path, edits: list[tuple[int, int, int]], drops: list[int], order: list[int]
 ) -> None:
     sides = [list(small.client), list(small.server)]

@@ -269,10 +269,12 @@ def test_opportunities_have_the_mean_rate_of_their_table() -> None:
 
 
 @pytest.mark.parametrize(("cc", "start"), [("cubic", "0 s"), ("bbr", "6 s")])
-def test_lte_in_addition_to_vdsl_costs_no_throughput(cc: str, start: str) -> None:
+@pytest.mark.parametrize("duration", ["20 s", pytest.param("60 s", marks=pytest.mark.long)])
+def test_lte_in_addition_to_vdsl_costs_no_throughput(cc: str, start: str, duration: str) -> None:
     text = (ROOT / "scenarios/paths/two-wan-office.toml").read_text("utf-8")
     document: dict[str, Any] = toml_text.parse(text, "two-wan-office.toml")
     del document["at"], document["gateway"]["office"]["policies"]
+    document["duration"] = duration
     document["flow"]["download"] |= {"cc": cc, "start": start}
 
     def goodput() -> float:

@@ -105,7 +105,7 @@ def test_share_red_from_a_capture(anabranch: Call, tmp_path: Path) -> None:
 
 
 def test_links_that_a_small_load_does_not_need(anabranch: Call, tmp_path: Path) -> None:
-    file = counters(tmp_path, 2e6)
+    file = counters(tmp_path, 2e6, count=7)
     found = planned(anabranch, "group", file, "--members", "4", "--rate", "100mbit", "--seeds", "3")
     assert found["advised"] is True
     measures = found["measures"]
@@ -114,7 +114,7 @@ def test_links_that_a_small_load_does_not_need(anabranch: Call, tmp_path: Path) 
 
 
 def test_links_that_a_full_load_needs(anabranch: Call, tmp_path: Path) -> None:
-    file = counters(tmp_path, 47e6)
+    file = counters(tmp_path, 47e6, count=7)
     found = planned(anabranch, "group", file, "--members", "4", "--rate", "100mbit", "--seeds", "3")
     assert found["advised"] is False
     assert "is not worth it" in str(found["answer"])
@@ -129,7 +129,7 @@ def test_a_load_from_a_capture(anabranch: Call, tmp_path: Path) -> None:
 
 def test_the_written_scenarios_run(anabranch: Call, tmp_path: Path) -> None:
     out = tmp_path / "plan"
-    file = counters(tmp_path, 2e6)
+    file = counters(tmp_path, 2e6, count=7)
     done = anabranch("plan", "group", file, "--members", "2", "--rate", "100mbit", "--seeds", "2", "--out", out)
     assert done.status == 0
     assert done.out.startswith("dynamic-lacp is ")

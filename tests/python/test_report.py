@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
-import subprocess
 import zlib
 from pathlib import Path
 
@@ -25,6 +23,8 @@ from anabranch.report.page import page, table
 from anabranch.result.format import figure, share
 from anabranch.result.result import RunResult
 
+from .browser import asked, needs_chromium
+
 
 @pytest.fixture(scope="module")
 def result() -> RunResult:
@@ -32,6 +32,7 @@ def result() -> RunResult:
     return Scenario.from_file(file).set("duration", "2 s").run(samples_ms=10, packets=True)
 
 
+@pytest.mark.usefixtures("all_formats")
 def test_the_same_run_gives_the_same_files(result: RunResult, tmp_path: Path) -> None:
     result.write(tmp_path / "a", figures=True)
     result.write(tmp_path / "b", figures=True)
@@ -66,25 +67,19 @@ def test_user_text_is_never_markup() -> None:
     assert nasty not in html
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@needs_chromium
 def test_a_million_packets_are_drawn(tmp_path: Path) -> None:
     x = np.arange(1_000_000) / 1e5
     series = SeriesColumns("sent", x, np.sin(x), "points"), SeriesColumns("cwnd", x, np.cos(x))
     body = "<div class='chart' id='chart-big'></div>"
     html = page("Big", body, charts=[Chart("big", "Big", "y", series)])
     assert len(html) < 14e6
-    probe = (
-        "<script>const wait = setInterval(() => { if (!window.anabranchCharts) return; clearInterval(wait);"
-        "const { show, plots } = anabranchCharts; const all = plots[0].plot.data[0].length; show(4, 4.001);"
-        "document.body.dataset.probe = all + ' ' + plots[0].plot.data[0].length; }, 50)</script>"
-    )
-    (tmp_path / "big.html").write_text(html.replace("</body>", probe + "</body>"), encoding="utf-8")
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-               "--virtual-time-budget=20000", "--dump-dom", f"file://{tmp_path / 'big.html'}"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
-    found = re.search(r'data-probe="(\d+) (\d+)"', done.stdout)
-    assert found, "the page drew nothing"
-    everything, zoomed = int(found[1]), int(found[2])
+    script = """
+      const { show, plots } = anabranchCharts, all = plots[0].plot.data[0].length;
+      show(4, 4.001);
+      return [all, plots[0].plot.data[0].length];
+    """
+    everything, zoomed = asked(html, script, tmp_path)
     assert 1_000 < everything < 100_000, "thinned to what a screen can show"
     assert 100 <= zoomed <= 104, "zoomed in, every packet is back"
 

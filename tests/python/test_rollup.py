@@ -16,7 +16,7 @@ from anabranch.diagnosis.rollup import _most, roll_up
 from anabranch.diagnosis.text import overview
 from anabranch.report.capture_output import html_report
 
-from .browser import asked, needs_chromium
+from .browser import View, asked, needs_chromium
 from .command import Call
 
 LINK = """
@@ -216,7 +216,7 @@ def test_the_report_has_a_heat_map_and_tables(many: Diagnosis) -> None:
 @needs_chromium
 def test_the_report_fits_a_telephone(many: Diagnosis, tmp_path: Path) -> None:
     script = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth;"
-    assert asked(html_report(many), script, tmp_path, "--window-size=400,800")
+    assert asked(html_report(many), script, tmp_path, View(400, 800))
 
 
 def test_the_most_frequent_value_takes_no_comparison_of_all_pairs(calm: Diagnosis) -> None:

@@ -24,7 +24,7 @@ from anabranch.report.topology import drawing
 from anabranch.result.result import RunResult
 from anabranch.result.table import Table
 
-from .browser import asked, needs_chromium
+from .browser import View, asked, needs_chromium
 from .command import Call
 
 DATA = Path(__file__).parent / "data"
@@ -126,7 +126,7 @@ def test_the_ladder_follows_the_selected_retransmission(result: RunResult, tmp_p
       document.querySelector(".ladder-tools [data-step='0']").click();
       return { before, after, told, rows, zoomed: anabranchCharts.view.max - anabranchCharts.view.min };
     """
-    found = asked(html_report(result), script, tmp_path, "--window-size=1280,900")
+    found = asked(html_report(result), script, tmp_path, View(1280))
     assert len(found["before"]) == len(found["after"]) == 1
     assert found["before"] != found["after"]
     assert found["after"][0].endswith("R")
@@ -148,7 +148,7 @@ def test_a_report_fits_its_window_width(result: RunResult, many: RunResult, tmp_
       return [document.documentElement.scrollWidth <= innerWidth, wide, cut];
     """
     for name, run in (("one", result), ("many", many)):
-        assert asked(html_report(run), script, tmp_path, f"--window-size={width},900", name=name) == [True, [], []]
+        assert asked(html_report(run), script, tmp_path, View(width), name=name) == [True, [], []]
 
 
 @needs_chromium
@@ -165,7 +165,7 @@ def test_report_opens_at_the_first_loss(tmp_path: Path) -> None:
         rate: by.goodput.chart.series.at(-1).label, axes: plots.map((one) => !!one.plot.axes[0].label),
         tools: document.querySelectorAll(".stack .chart-tools").length, all: [view.min, view.max] };
     """
-    found = asked(html_report(run), script, tmp_path, "--window-size=1280,900")
+    found = asked(html_report(run), script, tmp_path, View(1280))
     assert float(found["part"]["from"]) < float(first) < float(found["part"]["to"])
     assert found["retransmitted"] >= 6
     assert found["lost"] >= 6

@@ -15,7 +15,7 @@ from anabranch.errors import UserError
 from anabranch.report.sweep_output import html_report, write_into
 from anabranch.sweep.sweep import SweptScenario
 
-from .browser import asked, needs_chromium
+from .browser import View, asked, needs_chromium
 from .command import Call
 
 TEXT = """
@@ -139,7 +139,7 @@ def test_intervals_are_drawn_in_every_panel(page: str, tmp_path: Path) -> None:
 @needs_chromium
 def test_the_page_of_a_sweep_fits_a_telephone(page: str, tmp_path: Path) -> None:
     script = "return document.documentElement.scrollWidth <= innerWidth;"
-    assert asked(page, script, tmp_path, "--window-size=500,900") is True
+    assert asked(page, script, tmp_path, View(500)) is True
 
 
 def test_a_sweep_of_seeds_alone_has_a_table() -> None:

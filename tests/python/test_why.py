@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,13 @@ import pytest
 from anabranch import Scenario, why
 from anabranch.cli.why import with_why
 from anabranch.errors import UserError
+from anabranch.report.run_output import html_report
 from anabranch.result.result import RunResult
 from anabranch.result.table import Table
 from anabranch.why import Episode, FlowWhy, Why, text
 from anabranch.why.overview import overview
 
+from .browser import asked, needs_chromium
 from .command import Call
 
 MSS = 1000
@@ -505,29 +505,22 @@ def test_a_report_without_packets_explains_nothing(
     assert "retransmitted</h2>" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@needs_chromium
 def test_a_click_explains_a_retransmission(telling: RunResult, tmp_path: Path) -> None:
-    telling.write(tmp_path / "out")
-    page = tmp_path / "out" / "report.html"
-    probe = (
-        "<script>const wait = setInterval(() => { if (!window.anabranchCharts) return; clearInterval(wait);"
-        "const { plots } = anabranchCharts; const { plot } = plots.find((p) => p.chart.name === 'sequence');"
-        "const told = document.getElementById('why-told'); const before = told.textContent;"
-        "const [x, y] = JSON.parse(document.getElementById('why').textContent).packets[0];"
-        "const click = (dx) => { const box = plot.over.getBoundingClientRect();"
-        "const at = { clientX: box.left + plot.valToPos(x, 'x') + dx, clientY: box.top + plot.valToPos(y, 'y') };"
-        "for (const kind of ['mousedown', 'mouseup', 'click'])"
-        " plot.over.dispatchEvent(new MouseEvent(kind, { ...at, bubbles: true }));"
-        "return told.textContent; };"
-        "document.body.dataset.probe = JSON.stringify([before, click(0), click(-150)]); }, 50)</script>"
-    )
-    page.write_text(page.read_text(encoding="utf-8").replace("</body>", probe + "</body>"), encoding="utf-8")
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-               "--virtual-time-budget=20000", "--dump-dom", f"file://{page}"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
-    found = re.search(r'data-probe="(.*?)"[ >]', done.stdout, re.DOTALL)
-    assert found, "the page drew nothing"
-    before, on_it, beside = json.loads(found[1].replace("&quot;", '"').replace("&nbsp;", " "))
+    script = """
+      const { plot } = anabranchCharts.plots.find((one) => one.chart.name === "sequence");
+      const told = document.getElementById("why-told"), before = told.textContent;
+      const [x, y] = JSON.parse(document.getElementById("why").textContent).packets[0];
+      const click = (dx) => {
+        const box = plot.over.getBoundingClientRect();
+        const at = { clientX: box.left + plot.valToPos(x, "x") + dx, clientY: box.top + plot.valToPos(y, "y") };
+        for (const kind of ["mousedown", "mouseup", "click"])
+          plot.over.dispatchEvent(new MouseEvent(kind, { ...at, bubbles: true }));
+        return told.textContent;
+      };
+      return [before, click(0), click(-150)];
+    """
+    before, on_it, beside = asked(html_report(telling), script, tmp_path)
     assert before.startswith("Click a retransmission")
     assert "dup-thresh" in on_it
     assert "1. fast recovery" in on_it

@@ -1,6 +1,7 @@
-"""The tools are scripts, not a package: this adds their folder to the path of the tests."""
+"""The tools are scripts, not a package: this adds their folder, and that of the tests, to the path."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS.parent / "tools"), str(TESTS)]

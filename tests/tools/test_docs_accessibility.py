@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from python.browser import violations
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("index", "guides/compare", "reference/cli")
@@ -18,20 +17,6 @@ LISTED = {"landmark-unique"}
 """Of moderate impact: the theme gives every code block a bar for its button, and the bars have no names."""
 CODE = "> code"
 """Code blocks that scroll: the theme's script makes them focusable only on devices with a mouse."""
-
-
-def browser() -> ModuleType:
-    """The module with the browser for the tests of reports."""
-    spec = importlib.util.spec_from_file_location("browser", ROOT / "tests" / "python" / "browser.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["browser"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-BROWSER = browser()
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pages_of_the_documentation_have_no_violation(site: Path, tmp_path: Path, dark: bool) -> None:
     pages = {name: site / f"{name}.html" for name in PAGES}
-    found = BROWSER.violations(pages, tmp_path, dark=dark)
+    found = violations(pages, tmp_path, dark=dark)
     ours = [one for one in found if (one.rule, one.element[-6:]) != ("scrollable-region-focusable", CODE)]
     assert [one for one in ours if one.impact in {"serious", "critical"}] == []
     assert {one.rule for one in ours} <= LISTED

@@ -13,6 +13,12 @@ from typing import NamedTuple
 
 ENHANCED_PACKET = 6
 _COMMENT = re.compile(r"packet (\d+) of (\S+?)(, retransmission)?:")
+_NUMBER = re.compile(rb"packet (\d+) of \S+?(?:, retransmission)?:")
+# Captures have hundreds of thousands of packets.
+_TWO_WORDS = struct.Struct("<II").unpack_from
+_CAPTURED = struct.Struct("<I").unpack_from
+_SEGMENT = struct.Struct(">BxH8x4s4s2s2sIIBB").unpack_from
+_TCP_HEADER = struct.Struct(">2s2sIIBB").unpack_from
 _TCP = 6
 RST_ACK = 0x14
 
@@ -26,28 +32,35 @@ class Block(NamedTuple):
     @property
     def packet(self) -> bytes:
         """The IP packet, up to its captured length."""
-        (captured,) = struct.unpack_from("<I", self.content, 20)
+        (captured,) = _CAPTURED(self.content, 20)
         return self.content[28 : 28 + captured]
 
     @property
     def time(self) -> int:
         """In units of the interface's resolution."""
-        high, low = struct.unpack_from("<II", self.content, 12)
+        high, low = _TWO_WORDS(self.content, 12)
         return int(high << 32 | low)
 
     @property
     def comment(self) -> re.Match[str] | None:
         """The simulator's comment on the packet."""
-        (captured,) = struct.unpack_from("<I", self.content, 20)
+        (captured,) = _CAPTURED(self.content, 20)
         options = self.content[28 + (captured + 3) // 4 * 4 : -4]
         return _COMMENT.search(options.decode("utf-8", "replace"))
+
+    @property
+    def number(self) -> int | None:
+        """The packet's number in its flow, from the simulator's comment."""
+        (captured,) = _CAPTURED(self.content, 20)
+        found = _NUMBER.search(self.content, 28 + (captured + 3) // 4 * 4)
+        return None if found is None else int(found[1])
 
 
 def blocks(content: bytes) -> Iterator[Block]:
     """The blocks of a file."""
     at = 0
     while at < len(content):
-        kind, length = struct.unpack_from("<II", content, at)
+        kind, length = _TWO_WORDS(content, at)
         yield Block(kind, content[at : at + length])
         at += length
 
@@ -74,18 +87,12 @@ class Segment(NamedTuple):
     @classmethod
     def of(cls, packet: bytes) -> Segment:
         """The segment of an IPv4 packet."""
-        header = (packet[0] & 15) * 4
-        (length,) = struct.unpack_from(">H", packet, 2)
-        ports = packet[header : header + 4]
-        seq, ack, offset, flags = struct.unpack_from(">IIBB", packet, header + 4)
-        return cls(
-            packet[12:16] + ports[:2],
-            packet[16:20] + ports[2:],
-            seq,
-            ack,
-            flags,
-            length - header - (offset >> 4) * 4,
-        )
+        first, length, source, target, source_port, target_port, seq, ack, offset, flags = _SEGMENT(packet)
+        header = (first & 15) * 4
+        if header != 20:
+            source_port, target_port, seq, ack, offset, flags = _TCP_HEADER(packet, header)
+        payload = length - header - (offset >> 4) * 4
+        return cls(source + source_port, target + target_port, seq, ack, flags, payload)
 
 
 def tail(content: bytes, end: int, count: int) -> list[int]:

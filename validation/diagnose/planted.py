@@ -142,8 +142,8 @@ def _numbers(content: bytes, sender: bytes) -> dict[int, int]:
     for frame, block in editing.frames(content):
         packet = block.packet
         # Half of the frames are acknowledgments.
-        if packet[12:16] == sender and editing.Segment.of(packet).payload > 0 and (told := block.comment):
-            found[frame] = int(told[1])
+        if packet[12:16] == sender and editing.Segment.of(packet).payload > 0 and (number := block.number) is not None:
+            found[frame] = number
     return found
 
 

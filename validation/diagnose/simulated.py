@@ -144,7 +144,7 @@ SCENARIOS: dict[str, str] = {
     "bbr": path(flow='cc = "bbr"', extra=LOSS.format(0.01)),
     "bbr-clean": path(flow='cc = "bbr"'),
     "long-fat": path(
-        rate="1 Gbit/s",
+        rate="400 Mbit/s",
         delay="40 ms",
         duration="10 s",
         limit="0.2 bdp",

@@ -20,7 +20,12 @@ def test_forty_faults_are_planted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["cubic: a loss leaves 99 %", "bbr: never drains", "reno in C: never above ten segments"]
+    "what",
+    [
+        "cubic: a loss leaves 99 %",
+        "reno in C: never above ten segments",
+        pytest.param("bbr: never drains", marks=pytest.mark.long),
+    ],
 )
 def test_a_planted_fault_is_found(tmp_path: Path, what: str) -> None:
     fault = next(one for one in faults(tmp_path) if one.what.startswith(what))

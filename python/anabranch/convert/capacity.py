@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -44,7 +45,8 @@ def parse(text: Text) -> list[int]:
 
 def write(times: Iterable[int]) -> bytes:
     """A trace's text."""
-    return "".join(f"{time}\n" for time in times).encode()
+    lines = [*map(str, times), ""]
+    return "\n".join(lines).encode()
 
 
 def constant(rate: int) -> tuple[list[int], bool]:
@@ -79,8 +81,11 @@ def spread(pieces: list[tuple[Fraction, Fraction]]) -> list[int]:
             first, step = (start - before / rate) * 1000, share / rate * 1000
             unit = math.lcm(first.denominator, step.denominator)
             offset, stride = int(first * unit), int(step * unit)
-            times += [-(-(offset + number * stride) // unit) for number in range(len(times) + 1, last + 1)]
+            # Rounded up: negative numbers are rounded down.
+            due = range(-offset - (len(times) + 1) * stride, -offset - (last + 1) * stride, -stride)
+            times += [-(time // unit) for time in due]
         start, before = start + length, after
     end = max(-int(-start * 1000 // 1), 1)
     # The trace repeats from the time of its last line.
-    return [*(min(time, end) for time in times[: count - 1]), end]
+    inside = bisect_right(times, end, hi=count - 1)
+    return [*times[:inside], *[end] * (count - inside)]

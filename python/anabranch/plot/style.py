@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.extras import need
 from anabranch.text import shown
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 """Distinguishable with every kind of colour vision (after Okabe and Ito's palette), and dark enough on paper."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-FORMATS = ("pdf", "svg", "png")
+FORMATS: tuple[str, ...] = ("pdf", "svg", "png")
+DPI = 200
 MAX_LINE_POINTS = 4_000
 MOST_TOLD = 10
 """Largest number of names in a warning."""
@@ -47,7 +48,7 @@ _STYLE: Any = {
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "pdf.fonttype": 42,
-    "savefig.dpi": 200,
+    "savefig.dpi": DPI,
     # Identifiers inside an SVG are random unless salted.
     "svg.fonttype": "path",
     "svg.hashsalt": "anabranch",
@@ -89,26 +90,56 @@ def add_legend(owner: Axes | Figure, lines: Sequence[Artist], names: Sequence[st
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem``.pdf, .svg and .png, without dates, so that equal figures are equal files."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     spell(figure)
     stem.parent.mkdir(parents=True, exist_ok=True)
-    metadata: dict[str, dict[str, object]] = {
-        "pdf": {"CreationDate": None, "Producer": None, "Creator": "anabranch"},
-        "svg": {"Date": None, "Creator": "anabranch"},
-        "png": {"Software": None},
+    # matplotlib does not annotate their methods.
+    pdf, svg, png = cast(Any, FigureCanvasPdf), cast(Any, FigureCanvasSVG), cast(Any, FigureCanvasAgg)
+    printers: dict[str, Callable[[io.BytesIO], None]] = {
+        "pdf": lambda drawn: pdf(figure).print_pdf(
+            drawn, metadata={"CreationDate": None, "Producer": None, "Creator": "anabranch"}
+        ),
+        "svg": lambda drawn: svg(figure).print_svg(drawn, metadata={"Date": None, "Creator": "anabranch"}),
+        "png": lambda drawn: png(figure).print_png(drawn, metadata={"Software": None}),
     }
     paths = []
-    for suffix in FORMATS:
-        path = stem.with_name(f"{stem.name}.{suffix}")
-        # Draw in memory first: on a full disk, matplotlib raises an error of a different type.
-        drawn = io.BytesIO()
-        with warnings.catch_warnings():
-            # Names are data: these warnings are no fault of ours, and do not belong on the terminal.
-            warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
-            warnings.filterwarnings("ignore", message="constrained_layout not applied")
-            figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
-        path.write_bytes(drawn.getbuffer())
-        paths.append(path)
+    with _laid_out(figure), warnings.catch_warnings():
+        # Names are data: this warning is no fault of ours, and does not belong on the terminal.
+        warnings.filterwarnings("ignore", message=_NO_GLYPH)
+        for suffix in FORMATS:
+            path = stem.with_name(f"{stem.name}.{suffix}")
+            # A vector format sets 72, the unit of its coordinates.
+            figure.set_dpi(DPI)
+            # Draw in memory first: on a full disk, matplotlib raises an error of a different type.
+            drawn = io.BytesIO()
+            printers[suffix](drawn)
+            path.write_bytes(drawn.getbuffer())
+            paths.append(path)
     return paths
+
+
+_NO_GLYPH = r"Glyph \d+ .* missing from"
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Lay the figure out once: ``savefig`` would do so, and draw twice, for each format."""
+    canvas, dpi, engine = figure.canvas, figure.get_dpi(), figure.get_layout_engine()
+    figure.set_dpi(DPI)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_NO_GLYPH)
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    try:
+        yield
+    finally:
+        figure.set_canvas(canvas)
+        figure.set_dpi(dpi)
+        figure.set_layout_engine(engine)
 
 
 class FigureWarning(UserWarning):

@@ -41,7 +41,7 @@ def test_a_baseline_finds_a_regression(anabranch: Call, monkeypatch: pytest.Monk
 
 
 def test_a_baseline_with_other_seeds(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    choose(monkeypatch, "loss-of-several", seeds=8)
+    choose(monkeypatch, "loss-of-several", seeds=4)
     out = tmp_path / "cubic"
     assert anabranch("evaluate", "cubic", "--quick", "--out", out).status == 0
     assert anabranch("evaluate", "cubic", "--quick", "--seed", "11", "--baseline", out).status == 0

@@ -66,11 +66,11 @@ def test_a_faulty_control_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_a_control_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     choose(monkeypatch, "onset-loss", "onset-delay", "unresponsive-loss", "fairness", seeds=1)
-    monkeypatch.setattr(isolated.run_isolated, "__defaults__", (1.0,))
+    monkeypatch.setattr(isolated.run_isolated, "__defaults__", (0.3,))
     result = run(bad(tmp_path, "Endless"))
     found = {(case.judgement.verdict, case.judgement.why) for check in result.checks for case in check.cases}
     assert found == {
-        (BROKEN, "the run did not end within 1 s of processor time"),
+        (BROKEN, "the run did not end within 0.3 s of processor time"),
         (INCONCLUSIVE, "not made, because 2 other runs did not end"),
     }
 

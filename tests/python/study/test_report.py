@@ -12,7 +12,7 @@ from anabranch.plot.study import figures
 from anabranch.report.claims import prose
 from anabranch.study import Study
 
-from ..browser import asked, needs_chromium
+from ..browser import View, asked, needs_chromium
 from ..sample import copied
 
 
@@ -54,7 +54,7 @@ def test_a_figure_follows_its_first_claim(page: str) -> None:
 def test_a_studys_page_fits_its_window(page: str, tmp_path: Path, width: int) -> None:
     probe = page.replace("</body>", "<script>document.documentElement.dataset.drawn = 'yes'</script></body>")
     script = "return document.documentElement.scrollWidth <= innerWidth;"
-    assert asked(probe, script, tmp_path, f"--window-size={width},900") is True
+    assert asked(probe, script, tmp_path, View(width)) is True
 
 
 def test_only_backticks_become_markup() -> None:
