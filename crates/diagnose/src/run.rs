@@ -211,9 +211,7 @@ fn read<T: Sink>(
     let mut table = begin();
     let mut nearby = Nearby::default();
     let first = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
-        if let Some(segment) = nearby.push(segment) {
-            table.add(&segment);
-        }
+        nearby.push(segment, |segment| table.add(segment));
         let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
         Ok(if !is_right && start.is_some() {
             ControlFlow::Break(())
@@ -223,9 +221,7 @@ fn read<T: Sink>(
     })?;
     let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
     let Some(start) = start.filter(|_| !is_right) else {
-        while let Some(segment) = nearby.pop() {
-            table.add(&segment);
-        }
+        nearby.pass(0, |segment| table.add(segment));
         let account = Account {
             too_late: nearby.too_late + nearby.damaged,
             ..first
@@ -236,8 +232,8 @@ fn read<T: Sink>(
     let mut sorting = Sorting::default();
     let mut witness = Witness::default();
     let second = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
-        witness.see(&segment);
-        sorting.push(segment).map_err(|error| unsorted(&error))?;
+        witness.see(segment);
+        sorting.push(*segment).map_err(|error| unsorted(&error))?;
         Ok(ControlFlow::Continue(()))
     })?;
     let mut table = begin();
@@ -261,7 +257,7 @@ fn read<T: Sink>(
     rewind(&mut file, start)?;
     let mut clock = Clock::default();
     let third = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
-        table.add(&clock.place(segment));
+        table.add(&clock.place(*segment));
         Ok(ControlFlow::Continue(()))
     })?;
     let account = Account {
@@ -307,7 +303,7 @@ fn unsorted(error: &io::Error) -> Error {
 /// Reads the segments of a capture in the order of the file.
 fn pass(
     mut reader: Reader<'_>,
-    mut take: impl FnMut(Segment) -> Result<ControlFlow<()>, Error>,
+    mut take: impl FnMut(&Segment) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Account, Error> {
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
@@ -319,7 +315,7 @@ fn pass(
                 start = Some(start.map_or(packet.time, |start| start.min(packet.time)));
                 match Segment::of(&packet) {
                     Ok(segment) => {
-                        if take(segment)?.is_break() {
+                        if take(&segment)?.is_break() {
                             break;
                         }
                     }

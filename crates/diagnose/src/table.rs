@@ -25,12 +25,12 @@ use crate::{
 )]
 type Slots = std::collections::HashMap<(End, End), usize>;
 
-/// Recent keys.
+/// Recent connections.
 const RECENT: usize = 64;
 
-/// The place of a key among the recent ones.
-fn place(key: &(End, End)) -> usize {
-    usize::from(key.0.1 ^ key.1.1.rotate_left(3)) % RECENT
+/// The place of two ports among the recent connections, equal for both directions.
+fn place(one: &End, other: &End) -> usize {
+    usize::from(one.1.wrapping_add(other.1)) % RECENT
 }
 
 /// Time for which the ends of a closed connection may retransmit.
@@ -59,8 +59,8 @@ pub(crate) struct Table {
     free: Vec<usize>,
     /// The slots of open connections, roughly by the time of their last packet, with that time.
     queue: VecDeque<(usize, u64, Nanos)>,
-    /// Recent keys and their slots, by their ports: the packets of few connections alternate.
-    recent: [Option<((End, End), usize)>; RECENT],
+    /// Slots of recent connections, by their ports: the packets of few connections alternate.
+    recent: [usize; RECENT],
     next_id: u64,
     counters: Counters,
     /// The connections that are reported, the ones with the fewest packets first.
@@ -112,7 +112,7 @@ impl Table {
             open: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
-            recent: [None; RECENT],
+            recent: [0; RECENT],
             next_id: 1,
             counters: Counters::default(),
             kept: BinaryHeap::new(),
@@ -134,27 +134,35 @@ impl Table {
     /// Adds a segment. Returns the number of its connection, and whether the connection's first end
     /// sent it.
     pub(crate) fn add(&mut self, segment: &Segment) -> Option<(u64, bool)> {
-        let key = key(segment);
-        let slot = match self.recent[place(&key)] {
-            Some((recent, slot)) if recent == key => Some(slot),
-            _ => self.slots.get(&key).copied(),
+        let slot = self.slot(segment);
+        let connection = self.open.get_mut(slot)?.as_mut()?;
+        let from = connection.from(segment);
+        if self.counters.see(segment) {
+            connection.share_counter(from);
+        }
+        connection.add(segment, from, &mut self.budget);
+        connection.note(segment, from);
+        Some((connection.id, from == 0))
+    }
+
+    /// The slot of a segment's connection, which may begin with the segment.
+    fn slot(&mut self, segment: &Segment) -> usize {
+        let place = place(&segment.source, &segment.target);
+        let recent = self.open.get(self.recent[place]).and_then(Option::as_ref);
+        let slot = match recent {
+            Some(connection) if connection.has(segment) => Some(self.recent[place]),
+            _ => self.slots.get(&key(segment)).copied(),
         };
         let slot = match slot {
             Some(slot) if self.is_another(slot, segment) => {
                 self.finish(slot);
-                self.begin(key, segment)
+                self.begin(key(segment), segment)
             }
             Some(slot) => slot,
-            None => self.begin(key, segment),
+            None => self.begin(key(segment), segment),
         };
-        self.recent[place(&key)] = Some((key, slot));
-        let connection = self.open.get_mut(slot)?.as_mut()?;
-        if self.counters.see(segment) {
-            connection.share_counter(segment);
-        }
-        connection.add(segment, &mut self.budget);
-        connection.note(segment);
-        Some((connection.id, connection.from(segment) == 0))
+        self.recent[place] = slot;
+        slot
     }
 
     fn is_another(&self, slot: usize, segment: &Segment) -> bool {
@@ -221,7 +229,6 @@ impl Table {
         };
         let [one, other] = connection.ends;
         for key in [(one, other), (other, one)] {
-            self.recent[place(&key)] = None;
             if self.slots.get(&key) == Some(&slot) {
                 self.slots.remove(&key);
             }

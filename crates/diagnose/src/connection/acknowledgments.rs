@@ -311,6 +311,7 @@ impl Acknowledged {
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));
                 }
+                pieces.reuse(piece);
                 continue;
             }
             piece.cover.get_or_insert(Cover {
@@ -325,7 +326,7 @@ impl Acknowledged {
             if is_front {
                 filled = piece.again.last().map(|copy| copy.time);
             }
-            advance.again.push(piece);
+            advance.again.push(*piece);
         }
         // If a retransmission filled the gap, it reveals arrivals that the receiver had not
         // reported.

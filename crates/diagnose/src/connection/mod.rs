@@ -116,6 +116,14 @@ impl Connection {
         })
     }
 
+    /// Whether the segment's ends are the connection's.
+    pub(crate) fn has(&self, segment: &Segment) -> bool {
+        let [a, b] = &self.ends;
+        (segment.source == *a && segment.target == *b)
+            || (segment.source == *b && segment.target == *a)
+    }
+
+    /// The end that sent the segment.
     pub(crate) fn from(&self, segment: &Segment) -> usize {
         usize::from(segment.source != self.ends[0])
     }
@@ -246,10 +254,8 @@ impl Connection {
         data.path.model(&facts, &back.path)
     }
 
-    /// Records that the host that sent a segment uses one counter of identifications for several
-    /// connections.
-    pub(crate) fn share_counter(&mut self, segment: &Segment) {
-        let from = self.from(segment);
+    /// Records that an end's host uses one counter of identifications for several connections.
+    pub(crate) fn share_counter(&mut self, from: usize) {
         self.directions[from].share_counter();
     }
 
@@ -265,16 +271,20 @@ impl Connection {
         one.max(other).map(|last| usize::from(one != Some(last)))
     }
 
-    /// Adds a segment of this connection, in order of time.
-    pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
-        let from = self.from(segment);
+    /// Adds a segment that the end `from` sent, in order of time.
+    pub(crate) fn add(&mut self, segment: &Segment, from: usize, budget: &mut Budget) {
         let time = segment.time;
         self.packets += 1;
         self.last = self.last.max(time);
-        let Some(segment) = &self.without_copy(segment, from) else {
+        let delays = self.delays(from);
+        let round_trip = || delays.to_sender.and(delays.round_trip());
+        let copies = &mut self.copies[from];
+        let part = copies.new_part(segment, round_trip);
+        let segment = part.as_ref().unwrap_or(segment);
+        if copies.is_copy(segment, round_trip) {
             self.directions[from].counts.see_copy();
             return;
-        };
+        }
         self.choose_answers(segment, from);
         if self.is_foreign(segment, from) {
             self.directions[from].counts.see_foreign();
@@ -329,15 +339,6 @@ impl Connection {
             let counts = self.hosts[from].busy(segment.time, took);
             self.directions[from].answer(segment.time, took, counts);
         }
-    }
-
-    /// The part of a packet that is no copy made by a mirror port or a bridge.
-    fn without_copy(&mut self, segment: &Segment, from: usize) -> Option<Segment> {
-        let delays = self.delays(from);
-        let round_trip = || delays.to_sender.and(delays.round_trip());
-        let copies = &mut self.copies[from];
-        let part = copies.new_part(segment, round_trip).unwrap_or(*segment);
-        (!copies.is_copy(&part, round_trip)).then_some(part)
     }
 
     /// Whether a segment belongs to another connection between the same ends, or to none.
@@ -455,9 +456,11 @@ impl Connection {
         }
     }
 
-    /// Adds a segment to the trace.
-    pub(crate) fn note(&mut self, segment: &Segment) {
-        let from = self.from(segment);
+    /// Adds a segment to the trace, if there is one.
+    pub(crate) fn note(&mut self, segment: &Segment, from: usize) {
+        if self.tracer.is_none() {
+            return;
+        }
         let window = segment.ack.and_then(|_| self.window(segment, from));
         let sequences = [from, 1 - from].map(|end| self.directions[end].first());
         if let Some(tracer) = &mut self.tracer {

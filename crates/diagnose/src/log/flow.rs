@@ -441,8 +441,9 @@ impl Flow {
             }
             connection
         });
-        connection.add(&segment, budget);
-        connection.note(&segment);
+        let from = connection.from(&segment);
+        connection.add(&segment, from, budget);
+        connection.note(&segment, from);
     }
 
     /// The sender's record of its limits, if it wrote the log.
