@@ -31,6 +31,11 @@ pub(crate) fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / SECOND as f64
 }
 
+/// Serializes a time in seconds.
+pub(crate) fn in_seconds<S: serde::Serializer>(nanos: &Nanos, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(seconds(*nanos))
+}
+
 /// Milliseconds.
 pub(crate) fn millis(nanos: Nanos) -> f64 {
     nanos as f64 / MILLISECOND as f64

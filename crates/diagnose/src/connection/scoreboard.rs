@@ -9,7 +9,6 @@ use super::{
     outstanding::{MOST_TOUCHED, Pieces},
     path_delays::Delays,
     pending_verdicts::Settling,
-    sack_check::SackCheck,
     sender_view::{FURTHEST, UNKNOWN},
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
     window_check::Leap,
@@ -33,19 +32,19 @@ const DUP_THRESH: u32 = 3;
 pub(crate) struct Scoreboard {
     sequence: Option<Sequence>,
     /// One past the highest octet sent.
-    next: i64,
+    pub(crate) next: i64,
     /// One past the highest octet that passed. Acknowledgments show others that were not captured.
     passed: i64,
     /// The octet of a probe of a closed window.
     probe: Option<i64>,
     /// `next` is after a FIN.
-    has_fin: bool,
+    pub(crate) has_fin: bool,
     pieces: Pieces,
-    acknowledged: Acknowledged,
+    pub(crate) acknowledged: Acknowledged,
     settling: Settling,
     gaps: Gaps,
-    ids: Identifications,
-    octets: Octets,
+    pub(crate) ids: Identifications,
+    pub(crate) octets: Octets,
     /// Octets of the current segment that were captured for the first time.
     first_captured: i64,
     /// Leaps of the data, and of its acknowledgments.
@@ -55,37 +54,10 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn next(&self) -> i64 {
-        self.next
-    }
-
-    pub(crate) fn has_fin(&self) -> bool {
-        self.has_fin
-    }
-
-    /// The cumulative acknowledgment; [`UNKNOWN`] until one has passed.
-    pub(crate) fn una(&self) -> i64 {
-        self.acknowledged.una
-    }
-
-    /// When the last acknowledgment passed.
-    pub(crate) fn last_ack(&self) -> Option<Nanos> {
-        self.acknowledged.last
-    }
-
-    /// SACK blocks, by whether a receiver can have sent them.
-    pub(crate) fn sack_check(&self) -> &SackCheck {
-        &self.acknowledged.sack_check
-    }
-
     /// Ends the connection.
     pub(crate) fn finish(&mut self) {
         let una = self.acknowledged.una;
         self.acknowledged.sack_check.finish(una);
-    }
-
-    pub(crate) fn sacked_octets(&self) -> i64 {
-        self.acknowledged.sacked.octets()
     }
 
     /// One past the highest octet that has arrived.
@@ -102,11 +74,6 @@ impl Scoreboard {
     /// Octets of data that were captured, each counted once.
     pub(crate) fn captured(&self) -> i64 {
         self.octets.captured().min(self.octets())
-    }
-
-    /// Octets from the first captured one to the last, including uncaptured ones in between.
-    pub(crate) fn span(&self) -> i64 {
-        self.octets.span()
     }
 
     /// The number of the first octet of data, once it is known.
@@ -143,15 +110,6 @@ impl Scoreboard {
         };
         self.insert(sent.start, sent.end, Some(sent.copy()), None);
         self.pass(&sent);
-    }
-
-    pub(crate) fn share_counter(&mut self) {
-        self.ids.share();
-    }
-
-    /// Records the identification of a packet of the sender.
-    pub(crate) fn see(&mut self, segment: &Segment) {
-        self.ids.see(segment);
     }
 
     /// The range of a segment, unless it is far from all others.
@@ -306,7 +264,8 @@ impl Scoreboard {
         let is_new = self.first_captured > 0 && self.first_captured == sent.end - sent.start;
         is_new
             && self.acknowledged.advanced.is_some_and(|(time, before)| {
-                sent.time() - time <= SOON && (before..self.acknowledged.una).contains(&sent.start)
+                sent.segment.time - time <= SOON
+                    && (before..self.acknowledged.una).contains(&sent.start)
             })
     }
 
@@ -466,7 +425,7 @@ impl Scoreboard {
         Some(Late {
             octets,
             beyond: (self.next - end).max(0),
-            by: since.map(|gap| (sent.time() - gap).max(0)),
+            by: since.map(|gap| (sent.segment.time - gap).max(0)),
         })
     }
 
@@ -530,18 +489,15 @@ impl Scoreboard {
             has_data: incoming.has_data,
             hole: incoming.hole,
         };
-        let selective = self
-            .acknowledged
-            .selective(&ack, &mut self.pieces, &mut self.settling);
         let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
         let mut summary = AckSummary {
             advances: una > self.acknowledged.una,
             is_duplicate: una == self.acknowledged.una && is_pure && self.next > una,
-            is_sack_new: selective.is_new,
-            sample: selective.sample,
-            late: selective.late,
             ..AckSummary::default()
         };
+        let (pieces, settling) = (&mut self.pieces, &mut self.settling);
+        self.acknowledged
+            .selective(&ack, pieces, settling, &mut summary);
         if summary.advances {
             self.advance(&ack, incoming.round_trip, &mut summary);
         } else if summary.is_duplicate {
@@ -552,13 +508,7 @@ impl Scoreboard {
 
     /// Advances the cumulative acknowledgment.
     fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, summary: &mut AckSummary) {
-        let advance = self.acknowledged.advance(ack, &mut self.pieces);
-        summary.sample = advance.sample.or(summary.sample);
-        summary.late.extend(advance.late);
-        summary.late_packets = advance.late_packets;
-        summary.holes = advance.holes;
-        summary.unseen_octets = advance.unseen_octets;
-        for piece in advance.again {
+        for piece in self.acknowledged.advance(ack, &mut self.pieces, summary) {
             self.settling.push(piece, ack.segment.time, round_trip);
         }
         self.gaps.acknowledge(ack.una);

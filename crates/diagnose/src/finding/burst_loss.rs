@@ -14,16 +14,10 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let runs = case.unexplained_losses()?;
     let losses = runs.concat();
-    let is_burst = 2 * losses.len() >= 3 * runs.len();
-    is_burst.then(|| Finding {
-        share: case.of_segments(losses.len()),
-        text: format!(
-            "{} to {}: {} were lost in {} while no queue was full.",
-            case.sender,
-            case.receiver,
-            counted(losses.len(), "segment"),
-            counted(runs.len(), "burst")
-        ),
-        packets: case.frames(&losses),
-    })
+    let (segments, bursts) = (
+        counted(losses.len(), "segment"),
+        counted(runs.len(), "burst"),
+    );
+    let text = format!("{segments} were lost in {bursts} while no queue was full.");
+    (2 * losses.len() >= 3 * runs.len()).then(|| case.losing(&losses, &text))
 }

@@ -235,13 +235,33 @@ impl<'a> Case<'a> {
         (are_many && !is_known && !are_late).then_some(runs)
     }
 
-    /// The frames of retransmissions.
-    #[expect(clippy::unused_self, reason = "read as the others are")]
-    fn frames(&self, of: &[&Retransmission]) -> Vec<u64> {
-        let mut frames: Vec<_> = of.iter().map(|one| one.packet).collect();
-        frames.sort_unstable();
-        frames.truncate(MOST_PACKETS);
-        frames
+    /// A finding about this direction of data.
+    fn finding(&self, share: f64, text: &str) -> Finding {
+        Finding {
+            share,
+            text: format!("{} to {}: {text}", self.sender, self.receiver),
+            packets: Vec::new(),
+        }
+    }
+
+    /// A finding about lost segments, with its sentence.
+    fn losing(&self, losses: &[&Retransmission], text: &str) -> Finding {
+        Finding {
+            packets: frames(losses),
+            ..self.finding(self.of_segments(losses.len()), text)
+        }
+    }
+
+    /// A finding about segments that were lost in some way, if there are any.
+    fn lost(&self, losses: &[&Retransmission], how: &str) -> Option<Finding> {
+        let count = losses.len();
+        let text = format!(
+            "{} ({}) {} lost {how}.",
+            counted(count, "segment"),
+            percent(self.of_segments(count)),
+            were(count)
+        );
+        (count > 0).then(|| self.losing(losses, &text))
     }
 
     /// The frames around the pauses caused by a limit.
@@ -253,6 +273,14 @@ impl<'a> Case<'a> {
             .take(MOST_PACKETS)
             .collect()
     }
+}
+
+/// The frames of retransmissions.
+fn frames(of: &[&Retransmission]) -> Vec<u64> {
+    let mut frames: Vec<_> = of.iter().map(|one| one.packet).collect();
+    frames.sort_unstable();
+    frames.truncate(MOST_PACKETS);
+    frames
 }
 
 /// One past the last octet of a segment.

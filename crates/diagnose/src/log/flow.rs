@@ -6,10 +6,7 @@
 //!
 //! [`Streams`]: super::streams::Streams
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_qlog::{Event, Frame, Metrics, Packet, PacketKind, Parameters, Trigger};
 use anabranch_wire::Flags;
@@ -49,8 +46,6 @@ pub(super) struct Flow {
     connection: Option<Box<Connection>>,
     tracer: Option<Tracer>,
     halves: [Half; 2],
-    /// Reasons for which packets of the logging end were declared lost, until they are known here.
-    early: BTreeMap<u64, Option<LostBy>>,
     pub(super) handshake: Handshake,
     is_closed: bool,
     /// The packet that is processed shows by its acknowledgment what its sender has received.
@@ -97,7 +92,6 @@ impl Flow {
             connection: None,
             tracer,
             halves: Default::default(),
-            early: BTreeMap::new(),
             handshake: Handshake::default(),
             is_closed: false,
             is_echo: true,
@@ -242,11 +236,6 @@ impl Flow {
         } else {
             lost
         };
-        if from == self.local()
-            && let Some(by) = self.early.remove(&number)
-        {
-            self.halves[from].lose(number, by);
-        }
         let has_acks = !acks.is_empty();
         self.is_echo = from == self.local() || has_acks;
         for ack in &acks {
@@ -381,7 +370,6 @@ impl Flow {
     ) {
         let (own, peer) = (&self.halves[from], &self.halves[1 - from]);
         let is_syn = flags == SYN;
-        let numbers = |at: i64| number_of(at);
         let acknowledged = match ack {
             Some((ack, _)) => ack.una,
             None => peer.una,
@@ -389,7 +377,7 @@ impl Flow {
         let mut blocks = [(0, 0); MOST_BLOCKS];
         let named = ack.map_or(&[][..], |(_, blocks)| blocks);
         for (block, named) in blocks.iter_mut().zip(named) {
-            *block = (numbers(named.0), numbers(named.1));
+            *block = (number_of(named.0), number_of(named.1));
         }
         let echo = ack.map_or(peer.echo, |(ack, _)| ack.echo);
         // The end that logs has received every packet before; the other end shows by its
@@ -410,8 +398,8 @@ impl Flow {
             time: self.last,
             source: if from == 0 { CLIENT } else { SERVER },
             target: if from == 0 { SERVER } else { CLIENT },
-            seq: numbers(start),
-            ack: has_ack.then(|| numbers(acknowledged)),
+            seq: number_of(start),
+            ack: has_ack.then(|| number_of(acknowledged)),
             flags,
             window: u16::MAX,
             payload: u32::try_from(length).unwrap_or(0),

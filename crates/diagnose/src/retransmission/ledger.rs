@@ -64,7 +64,8 @@ pub(crate) struct Ledger {
     open: VecDeque<Open>,
     /// The number of the first open retransmission.
     first: u64,
-    kept: Vec<Retransmission>,
+    /// Stored ones, in the order of the capture.
+    pub(crate) kept: Vec<Retransmission>,
     pub(crate) by_trigger: BTreeMap<Trigger, Count>,
     pub(crate) count: Count,
     pub(crate) bytes: u64,
@@ -185,7 +186,7 @@ impl Ledger {
             } else {
                 Some(false)
             };
-            let place = match needed {
+            let lost = match needed {
                 Some(true) => open.place,
                 _ => LossSide::Unknown,
             };
@@ -200,7 +201,7 @@ impl Ledger {
                 budget.0 -= 1;
                 self.kept.push(Retransmission {
                     needed,
-                    place,
+                    lost,
                     ..open.retransmission
                 });
             } else {
@@ -219,9 +220,5 @@ impl Ledger {
             }
         }
         self.close(budget);
-    }
-
-    pub(crate) fn kept(&self) -> &[Retransmission] {
-        &self.kept
     }
 }

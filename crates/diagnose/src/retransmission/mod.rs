@@ -13,7 +13,10 @@ pub use trigger::Trigger;
 
 use serde::Serialize;
 
-use crate::{segment::Segment, time::Nanos};
+use crate::{
+    segment::Segment,
+    time::{Nanos, in_seconds},
+};
 
 /// The side of the capture point on which data was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,11 +60,12 @@ pub enum Evidence {
 }
 
 /// A retransmission with its verdicts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Retransmission {
     /// The frame's number in the file, from 1.
     pub packet: u64,
-    /// When it passed the capture point, in nanoseconds since 1970.
+    /// Time as in the file.
+    #[serde(rename = "time_s", serialize_with = "in_seconds")]
     pub(crate) time: Nanos,
     /// Its first octet, from the first octet of data.
     pub seq: i64,
@@ -73,10 +77,10 @@ pub struct Retransmission {
     pub evidence: Evidence,
     /// Its trigger.
     pub trigger: Trigger,
-    /// Where the data was lost.
-    pub place: LossSide,
-    /// The queue of the path was about full when it or its original was sent.
-    pub is_queued: bool,
+    /// The queue of the path was about full when it was sent, or when its original was.
+    pub queue_full: bool,
+    /// The side of the capture point on which the data was lost.
+    pub lost: LossSide,
     /// The frame of the previous copy, if it was captured.
     pub earlier: Option<u64>,
 }
@@ -92,8 +96,8 @@ impl Retransmission {
             needed: None,
             evidence: Evidence::NeverAcknowledged,
             trigger,
-            place: LossSide::Unknown,
-            is_queued: false,
+            queue_full: false,
+            lost: LossSide::Unknown,
             earlier: None,
         }
     }
