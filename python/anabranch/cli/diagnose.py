@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from anabranch import interrupt
 from anabranch.cli.blocks import write
 from anabranch.cli.command import Argument, Option, command, typed
-from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json
+from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json, write_json
 from anabranch.cli.options import Force, Json, Kernel, Out
 from anabranch.diagnosis.choice import Choice
 from anabranch.extras import remark_once
@@ -106,6 +106,12 @@ class DiagnoseOptions:
     def choice(self) -> Choice:
         """The conditions on connections."""
         return Choice(self.hosts, self.port, self.around, self.slowest)
+
+    @property
+    def is_whole_document(self) -> bool:
+        """Whether the document of the capture is printed as it is, and nothing else is made."""
+        is_plain = self.choice.is_empty and self.connection is None and not self.is_simulated
+        return self.json and is_plain and self.out is None and self.annotate is None
 
     @property
     def is_simulated(self) -> bool:
@@ -250,7 +256,7 @@ def _diagnose(options: DiagnoseOptions) -> None:
         UserError: It is no capture, or has no such connection.
     """
     from anabranch.diagnosis.choice import choose
-    from anabranch.diagnosis.diagnosis import diagnose
+    from anabranch.diagnosis.diagnosis import diagnose, diagnosis_text
     from anabranch.diagnosis.text import detail
     from anabranch.errors import UserError
     from anabranch.progress import Progress
@@ -285,6 +291,11 @@ def _diagnose(options: DiagnoseOptions) -> None:
         from anabranch.kernel.images import chosen
 
         chosen(options.kernel)
+    if options.is_whole_document:
+        with Progress(plain(capture.name), 1) as bar:
+            document = diagnosis_text(capture, any_expansion=options.any_expansion, progress=bar.update)
+        write_json(document)
+        return
     with Progress(plain(capture.name), 1) as bar:
         whole = diagnose(capture, any_expansion=options.any_expansion, progress=bar.update)
     found = choose(whole, options.choice)

@@ -167,11 +167,30 @@ def diagnose(
     Raises:
         UserError: It is neither, or cannot be read.
     """
+    return Diagnosis(json.loads(_document(path, any_expansion, progress)))
+
+
+def diagnosis_text(
+    path: str | Path, *, any_expansion: bool = False, progress: Callable[[float], None] | None = None
+) -> str:
+    """The document of :func:`diagnose` as ``anabranch diagnose --json`` prints it.
+
+    The engine writes it: a capture of many connections has a document that Python takes longer to read and write than
+    the engine takes for the packets.
+
+    Raises:
+        UserError: It is neither a capture nor a qlog, or cannot be read.
+    """
+    return _document(path, any_expansion, progress, is_indented=True)
+
+
+def _document(
+    path: str | Path, any_expansion: bool, progress: Callable[[float], None] | None, *, is_indented: bool = False
+) -> str:
     try:
-        document = _engine.diagnose(str(path), str(path), any_expansion, progress)
+        return _engine.diagnose(str(path), str(path), any_expansion, progress, is_indented)
     except _engine.CaptureError as error:
         raise UserError(str(error), file=shown.plain(str(path))) from None
-    return Diagnosis(json.loads(document))
 
 
 FIRST_PORT = 1024
