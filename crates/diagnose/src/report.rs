@@ -384,7 +384,7 @@ pub struct RoundTrips {
 }
 
 /// Counts of retransmissions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// All.
     pub all: u64,
@@ -396,6 +396,17 @@ pub struct Counts {
     pub undecided: u64,
     /// Not listed.
     pub not_listed: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, needed: Option<bool>) {
+        self.all += 1;
+        match needed {
+            Some(true) => self.needed += 1,
+            Some(false) => self.spurious += 1,
+            None => self.undecided += 1,
+        }
+    }
 }
 
 /// A change of the route: the minimum round-trip time of one part of the path steps.
@@ -563,7 +574,6 @@ impl OneWay {
             .filter(|time| *time > 0);
         let ledger = &from.ledger;
         let back_ms = crate::time::millis(to_sender.unwrap_or(0));
-        let triggers = ledger.by_trigger.iter();
         let limits = Limit::ALL.into_iter();
         let limits = limits.map(|limit| (limit, seconds(from.account.clock.shares.of(limit))));
         Self {
@@ -577,16 +587,8 @@ impl OneWay {
             rtt_ms: RoundTrips::of(&from.rtt, back_ms),
             responsiveness: Responsiveness::of(&from.rtt, back_ms),
             retransmissions: ledger.kept.to_vec(),
-            retransmission_counts: Counts {
-                all: ledger.count.all(),
-                needed: ledger.count.needed,
-                spurious: ledger.count.spurious,
-                undecided: ledger.count.undecided,
-                not_listed: ledger.not_kept,
-            },
-            triggers: triggers
-                .map(|(trigger, count)| (*trigger, count.all()))
-                .collect(),
+            retransmission_counts: ledger.counts,
+            triggers: ledger.by_trigger.clone(),
             reordered_packets: counts.reordered,
             reordered_after_packets: counts.late,
             duplicated_packets: counts.duplicated,

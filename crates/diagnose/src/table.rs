@@ -247,7 +247,7 @@ impl Table {
                 .is_some_and(|least| least.0.packets >= connection.packets)
         {
             let ways = connection.directions.iter();
-            let again = ways.map(|direction| direction.ledger.count.all()).sum();
+            let again = ways.map(|direction| direction.ledger.counts.all).sum();
             self.omitted.add(connection.packets, again);
             self.budget.0 += connection.kept_retransmissions();
             return;

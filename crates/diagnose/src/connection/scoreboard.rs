@@ -167,7 +167,8 @@ impl Scoreboard {
 
     /// When the original of the octet passed or, if it was not captured, the packet after its gap.
     pub(crate) fn left_at(&self, at: i64) -> Option<Nanos> {
-        self.sent_at(at).or(self.gaps.at(at).map(|gap| gap.time))
+        self.sent_at(at)
+            .or(self.gaps.at(at).map(|gap| gap.packet.time))
     }
 
     /// Processes a packet without data: it has the number of the next octet (RFC 9293 §3.10.7.4),
@@ -241,7 +242,7 @@ impl Scoreboard {
             let late = Late {
                 octets: filled.1 - filled.0,
                 beyond: self.next - filled.1,
-                by: gap.map(|gap| (copy.time - gap.time).max(0)),
+                by: gap.map(|gap| (copy.time - gap.packet.time).max(0)),
             };
             for (from, to) in holes {
                 self.insert(from, to, Some(copy), None);
@@ -337,7 +338,7 @@ impl Scoreboard {
                 start,
                 end,
                 first: None,
-                gap: self.gaps.at(start).map(|gap| gap.time),
+                gap: self.gaps.at(start).map(|gap| gap.packet.time),
             });
             marked.parts.pieces += 1;
             self.insert(start, end, None, Some(again));
@@ -388,10 +389,7 @@ impl Scoreboard {
 
     fn filler(&self, copy: &Copy, delays: Delays) -> Filler {
         Filler {
-            time: copy.time,
-            stamp: copy.stamp,
-            id: copy.id,
-            ack: copy.ack,
+            copy: *copy,
             ids_grow: self.ids.grow(),
             round_trip: delays.round_trip(),
             is_missed: self.acknowledged.duplicates >= DUP_THRESH,
@@ -406,7 +404,7 @@ impl Scoreboard {
         let mut see = |piece: &Piece| {
             let whole = start <= piece.start && piece.end <= end && piece.is_original(filler);
             octets += if whole { piece.end - piece.start } else { 0 };
-            since = since.or(piece.gap.as_ref().map(|gap| gap.time));
+            since = since.or(piece.gap.as_ref().map(|gap| gap.packet.time));
         };
         self.settling
             .touching(start, end)
