@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from anabranch import _engine
 from anabranch.diagnosis.document import Connection, DirectionName, Document, Limit, OneWay
+from anabranch.diagnosis.engine import document
 from anabranch.errors import UserError, nearest
 from anabranch.extras import is_installed
 from anabranch.result.table import Table
-from anabranch.text import shown
 from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
@@ -167,30 +166,7 @@ def diagnose(
     Raises:
         UserError: It is neither, or cannot be read.
     """
-    return Diagnosis(json.loads(_document(path, any_expansion, progress)))
-
-
-def diagnosis_text(
-    path: str | Path, *, any_expansion: bool = False, progress: Callable[[float], None] | None = None
-) -> str:
-    """The document of :func:`diagnose` as ``anabranch diagnose --json`` prints it.
-
-    The engine writes it: a capture of many connections has a document that Python takes longer to read and write than
-    the engine takes for the packets.
-
-    Raises:
-        UserError: It is neither a capture nor a qlog, or cannot be read.
-    """
-    return _document(path, any_expansion, progress, is_indented=True)
-
-
-def _document(
-    path: str | Path, any_expansion: bool, progress: Callable[[float], None] | None, *, is_indented: bool = False
-) -> str:
-    try:
-        return _engine.diagnose(str(path), str(path), any_expansion, progress, is_indented)
-    except _engine.CaptureError as error:
-        raise UserError(str(error), file=shown.plain(str(path))) from None
+    return Diagnosis(json.loads(document(path, any_expansion=any_expansion, progress=progress)))
 
 
 FIRST_PORT = 1024
