@@ -586,7 +586,7 @@ impl OneWay {
                 .map(|time| from.scoreboard.octets.span() as f64 * 8e3 / time as f64),
             rtt_ms: RoundTrips::of(&from.rtt, back_ms),
             responsiveness: Responsiveness::of(&from.rtt, back_ms),
-            retransmissions: ledger.kept.to_vec(),
+            retransmissions: ledger.kept.clone(),
             retransmission_counts: ledger.counts,
             triggers: ledger.by_trigger.clone(),
             reordered_packets: counts.reordered,

@@ -19,8 +19,8 @@ pub(crate) fn from_picos(picos: i128) -> Nanos {
     if let (Ok(high), Ok(low)) = (u64::try_from(picos >> 32), u64::try_from(picos & LOW))
         && high < 1_000 << 30
     {
-        let rest = (high % 1_000) << 32 | low;
-        return ((high / 1_000) << 32 | rest / 1_000).cast_signed();
+        let rest = ((high % 1_000) << 32) | low;
+        return (((high / 1_000) << 32) | (rest / 1_000)).cast_signed();
     }
     let nanos = (picos / 1_000).clamp(-LATEST, LATEST);
     Nanos::try_from(nanos).unwrap_or_default()
@@ -29,11 +29,6 @@ pub(crate) fn from_picos(picos: i128) -> Nanos {
 /// Seconds.
 pub(crate) fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / SECOND as f64
-}
-
-/// Serializes a time in seconds.
-pub(crate) fn in_seconds<S: serde::Serializer>(nanos: &Nanos, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(seconds(*nanos))
 }
 
 /// Milliseconds.

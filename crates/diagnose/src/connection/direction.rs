@@ -306,6 +306,7 @@ impl Direction {
                 earlier: marked.earlier,
                 ..Retransmission::new(sent.segment, sent.start, trigger)
             },
+            sent.segment.time,
             marked.parts,
             is_unseen,
             budget,

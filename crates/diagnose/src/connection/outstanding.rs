@@ -20,6 +20,7 @@ pub(crate) struct Pieces {
     /// Boxed, so that an insertion in the middle moves little memory.
     pieces: VecDeque<Box<Piece>>,
     /// Boxes of acknowledged pieces, for new ones.
+    #[expect(clippy::vec_box, reason = "the boxes themselves are reused")]
     spare: Vec<Box<Piece>>,
 }
 

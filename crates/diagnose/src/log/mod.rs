@@ -171,9 +171,9 @@ fn run(
         file.borrow_mut()
             .seek(SeekFrom::Start(begin))
             .map_err(|error| system(&error))?;
-        Content::open(Shared(&file), limits, &stop).map_err(|error| system(&error))
+        Content::open(Shared(&file), limits, stop).map_err(|error| system(&error))
     };
-    let read = read(open, &stop, |record| {
+    let read = read(open, stop, |record| {
         let group = |group: &str| group.chars().take(LONGEST_GROUP).collect();
         let key = (record.trace, record.group.map(group));
         if ids.len() >= most && !ids.contains_key(&key) {

@@ -23,6 +23,8 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 struct Open {
     retransmission: Retransmission,
+    /// When it passed.
+    time: Nanos,
     /// Pieces without a verdict.
     pieces: u32,
     is_needed: bool,
@@ -62,16 +64,18 @@ impl Ledger {
         self.first + self.open.len() as u64
     }
 
-    /// Adds a retransmission of these pieces.
+    /// Adds a retransmission of these pieces, which passed at `time`.
     pub(crate) fn add(
         &mut self,
         retransmission: Retransmission,
+        time: Nanos,
         parts: Parts,
         unseen: bool,
         budget: &mut Budget,
     ) {
         self.open.push_back(Open {
             retransmission,
+            time,
             pieces: parts.pieces,
             is_needed: false,
             is_unknown: parts.is_beyond,
@@ -161,7 +165,7 @@ impl Ledger {
             };
             self.counts.add(needed);
             self.decided.push(Decided {
-                time: open.retransmission.time,
+                time: open.time,
                 needed,
             });
             let trigger = open.retransmission.trigger;

@@ -13,10 +13,7 @@ pub use trigger::Trigger;
 
 use serde::Serialize;
 
-use crate::{
-    segment::Segment,
-    time::{Nanos, in_seconds},
-};
+use crate::{segment::Segment, time::seconds};
 
 /// The side of the capture point on which data was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,14 +57,13 @@ pub enum Evidence {
 }
 
 /// A retransmission with its verdicts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Retransmission {
     /// The frame's number in the file, from 1.
     pub packet: u64,
     /// Time as in the file.
-    #[serde(rename = "time_s", serialize_with = "in_seconds")]
-    pub(crate) time: Nanos,
-    /// Its first octet, from the first octet of data.
+    pub time_s: f64,
+    /// Its first octet, relative to the first octet of data.
     pub seq: i64,
     /// Octets of payload.
     pub bytes: u32,
@@ -90,7 +86,7 @@ impl Retransmission {
     pub(crate) fn new(segment: &Segment, seq: i64, trigger: Trigger) -> Self {
         Self {
             packet: segment.number,
-            time: segment.time,
+            time_s: seconds(segment.time),
             seq,
             bytes: segment.payload,
             needed: None,
