@@ -535,6 +535,14 @@ impl Connection {
         made
     }
 
+    /// Sender and receiver of a direction.
+    pub(crate) fn ends(&self, direction: DirectionName) -> [&str; 2] {
+        match direction {
+            DirectionName::AToB => [&self.a, &self.b],
+            DirectionName::BToA => [&self.b, &self.a],
+        }
+    }
+
     /// All retransmissions.
     pub(crate) fn retransmissions(&self) -> u64 {
         let all = self.directions.all().into_iter();

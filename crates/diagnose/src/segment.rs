@@ -227,6 +227,12 @@ impl Segment {
         self.flags.any(flag)
     }
 
+    /// One past its last sequence number: SYN and FIN take one each (RFC 9293 §3.4).
+    pub(crate) fn end(&self) -> u32 {
+        let controls = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
+        self.seq.wrapping_add(self.payload).wrapping_add(controls)
+    }
+
     pub(crate) fn blocks(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.block_count)]
     }

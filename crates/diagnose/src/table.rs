@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     net::IpAddr,
 };
 
@@ -64,7 +64,7 @@ pub(crate) struct Table {
     next_id: u64,
     counters: Counters,
     /// The connections that are reported, the ones with the fewest packets first.
-    kept: BinaryHeap<Reverse<Kept>>,
+    kept: BTreeMap<Rank, Box<report::Connection>>,
     pub(crate) omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub(crate) evicted: u64,
@@ -73,35 +73,8 @@ pub(crate) struct Table {
     traces: Vec<Trace>,
 }
 
-/// The report of a connection, ranked by its packets.
-struct Kept {
-    packets: u64,
-    id: u64,
-    report: Box<report::Connection>,
-}
-
-impl PartialEq for Kept {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-impl Eq for Kept {}
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Kept {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
-}
-impl Kept {
-    /// Of two connections with equal packets the later one ranks lower.
-    fn rank(&self) -> (u64, Reverse<u64>) {
-        (self.packets, Reverse(self.id))
-    }
-}
+/// The rank of a connection: of two with equal packets the later one ranks lower.
+type Rank = (u64, Reverse<u64>);
 
 impl Table {
     pub(crate) fn new(bounds: Bounds) -> Self {
@@ -115,7 +88,7 @@ impl Table {
             recent: [0; RECENT],
             next_id: 1,
             counters: Counters::default(),
-            kept: BinaryHeap::new(),
+            kept: BTreeMap::new(),
             omitted: Omitted::default(),
             evicted: 0,
             watch: None,
@@ -243,8 +216,8 @@ impl Table {
         if self.kept.len() >= self.bounds.connections
             && self
                 .kept
-                .peek()
-                .is_some_and(|least| least.0.packets >= connection.packets)
+                .first_key_value()
+                .is_some_and(|(least, _)| least.0 >= connection.packets)
         {
             let ways = connection.directions.iter();
             let again = ways.map(|direction| direction.ledger.counts.all).sum();
@@ -253,17 +226,13 @@ impl Table {
             return;
         }
         let report = Box::new(report::Connection::of(connection));
-        self.kept.push(Reverse(Kept {
-            packets: connection.packets,
-            id: connection.id,
-            report,
-        }));
+        let rank = (connection.packets, Reverse(connection.id));
+        self.kept.insert(rank, report);
         if self.kept.len() > self.bounds.connections
-            && let Some(Reverse(least)) = self.kept.pop()
+            && let Some((rank, least)) = self.kept.pop_first()
         {
-            self.omitted
-                .add(least.packets, least.report.retransmissions());
-            self.budget.0 += least.report.kept_retransmissions();
+            self.omitted.add(rank.0, least.retransmissions());
+            self.budget.0 += least.kept_retransmissions();
         }
     }
 
@@ -281,8 +250,8 @@ impl Table {
         for slot in 0..self.open.len() {
             self.finish(slot);
         }
-        let kept = self.kept.into_iter();
-        let mut kept: Vec<_> = kept.map(|Reverse(kept)| *kept.report).collect();
+        let kept = self.kept.into_values();
+        let mut kept: Vec<_> = kept.map(|kept| *kept).collect();
         kept.sort_by_key(|connection| connection.id);
         finding::add(&mut kept);
         next::add(&mut kept);

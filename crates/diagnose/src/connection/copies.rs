@@ -103,7 +103,7 @@ impl Copies {
         self.forget(segment.time - LATEST_IDENTIFIED);
         let found = self.find(segment);
         let is_recut =
-            || !self.is_new(segment) && self.is_recut(segment, end(segment), &round_trip);
+            || !self.is_new(segment) && self.is_recut(segment, segment.end(), &round_trip);
         if found.is_none() && is_recut() {
             self.recut += 1;
             return true;
@@ -148,7 +148,7 @@ impl Copies {
     /// Whether a segment has new data, or a new acknowledgment if it has no data.
     fn is_new(&self, segment: &Segment) -> bool {
         if takes_numbers(segment) {
-            self.next.is_none_or(|next| is_before(next, end(segment)))
+            self.next.is_none_or(|next| is_before(next, segment.end()))
         } else {
             self.is_advance(segment)
         }
@@ -161,7 +161,7 @@ impl Copies {
         round_trip: impl Fn() -> Option<Nanos>,
     ) -> Option<Segment> {
         let next = self.next?;
-        let is_partly_new = is_before(segment.seq, next) && is_before(next, end(segment));
+        let is_partly_new = is_before(segment.seq, next) && is_before(next, segment.end());
         if !is_partly_new || !self.is_mirrored() || !self.is_recut(segment, next, &round_trip) {
             return None;
         }
@@ -257,7 +257,7 @@ impl Copies {
         }
         let is_advance = is_advance && !takes_numbers(segment);
         self.advances += u64::from(is_advance);
-        let end = end(segment);
+        let end = segment.end();
         if self.next.is_none_or(|next| is_before(next, end)) {
             self.next = Some(end);
         }
@@ -286,13 +286,4 @@ fn soon(round_trip: Option<Nanos>) -> Nanos {
 
 fn takes_numbers(segment: &Segment) -> bool {
     segment.payload > 0 || segment.has(SYN | FIN)
-}
-
-/// One past the segment's last sequence number.
-fn end(segment: &Segment) -> u32 {
-    let controls = u32::from(segment.has(SYN)) + u32::from(segment.has(FIN));
-    segment
-        .seq
-        .wrapping_add(segment.payload)
-        .wrapping_add(controls)
 }

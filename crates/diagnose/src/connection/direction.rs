@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// One direction of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Direction {
     pub(crate) scoreboard: Scoreboard,
     pub(crate) sender: Sender,
@@ -50,18 +50,8 @@ pub(crate) struct Direction {
 impl Direction {
     pub(crate) fn new(start: Nanos) -> Self {
         Self {
-            scoreboard: Scoreboard::default(),
-            sender: Sender::new(),
-            rtt: Rtt::default(),
-            routes: Default::default(),
-            policing: Policing::default(),
-            ledger: Ledger::default(),
             account: Account::new(start),
-            counts: Counts::default(),
-            path: Observer::default(),
-            acks: Acks::default(),
-            reaction: None,
-            delivered: Delivered::default(),
+            ..Self::default()
         }
     }
 

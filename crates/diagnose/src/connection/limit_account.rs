@@ -28,7 +28,7 @@ pub(crate) struct Learned {
 }
 
 /// The account of the sender's time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) clock: Clock,
     episodes: Episodes,
@@ -51,14 +51,7 @@ impl Account {
     pub(crate) fn new(start: Nanos) -> Self {
         Self {
             clock: Clock::new(start),
-            episodes: Episodes::default(),
-            unread: Unread::default(),
-            closing: 0,
-            turns: 0,
-            latency: 0,
-            answering: 0,
-            peer: 0,
-            has_gap: false,
+            ..Self::default()
         }
     }
 

@@ -15,7 +15,7 @@ const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
 const MOST: usize = 1_000;
 
 /// The running account of a direction's time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Clock {
     /// The time up to which the account is complete, and the limit of the last interval.
     pub(crate) at: Nanos,
@@ -54,22 +54,8 @@ impl Clock {
     pub(crate) fn new(start: Nanos) -> Self {
         Self {
             at: start,
-            last: None,
-            is_closed: false,
-            level: [0; 2],
-            refills: Refills::default(),
-            missed: None,
-            current: None,
-            longest: None,
-            peers: 0,
-            quiet: 0,
             quiet_since: start,
-            has_asked: false,
-            is_answer: false,
-            shares: Shares::default(),
-            stalls: Vec::new(),
-            stalls_not_kept: 0,
-            timeline: None,
+            ..Self::default()
         }
     }
 

@@ -113,20 +113,17 @@ impl Pieces {
             start,
             end,
             first: originals.max_by_key(|copy| copy.time),
-            again: Vec::new(),
-            gap: None,
-            is_original_late: false,
             cover: joined
                 .last()
                 .and_then(|piece| piece.cover)
                 .filter(|_| all_covered),
-            duplicates: 0,
             overtaken: joined.iter().any(|piece| piece.overtaken),
             room: joined
                 .iter()
                 .map(|piece| piece.room)
                 .max()
                 .unwrap_or_default(),
+            ..Piece::default()
         };
         self.pieces.insert(first, Box::new(piece));
         joined

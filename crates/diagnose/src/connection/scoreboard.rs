@@ -16,7 +16,7 @@ use super::{
 use crate::{
     retransmission::{
         ledger::Parts,
-        piece::{Copy, Piece, Room},
+        piece::{Copy, Piece},
         recognition::{Filler, SOON, is_reordered},
     },
     segment::{FIN, SYN, Segment},
@@ -437,11 +437,8 @@ impl Scoreboard {
             first,
             again: again.into_iter().collect(),
             gap: again.and_then(|_| self.gaps.at(start).copied().map(Box::new)),
-            is_original_late: false,
-            cover: None,
-            duplicates: 0,
             overtaken: again.is_some(),
-            room: Room::Enough,
+            ..Piece::default()
         };
         if let Some(piece) = self.pieces.insert(piece)
             && !piece.again.is_empty()

@@ -60,7 +60,7 @@ pub(crate) struct Interval {
 }
 
 /// The sender's state and pattern.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sender {
     pub(crate) view: View,
     phase: Phase,
@@ -69,15 +69,6 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new() -> Self {
-        Self {
-            view: View::new(),
-            phase: Phase::Open,
-            size: SegmentSize::default(),
-            releases: Releases::default(),
-        }
-    }
-
     pub(crate) fn mss(&self) -> i64 {
         self.size.mss()
     }

@@ -14,10 +14,12 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let runs = case.unexplained_losses()?;
     let losses = runs.concat();
-    let (segments, bursts) = (
-        counted(losses.len(), "segment"),
-        counted(runs.len(), "burst"),
-    );
-    let text = format!("{segments} were lost in {bursts} while no queue was full.");
-    (2 * losses.len() >= 3 * runs.len()).then(|| case.losing(&losses, &text))
+    let text = || {
+        format!(
+            "{} were lost in {} while no queue was full.",
+            counted(losses.len(), "segment"),
+            counted(runs.len(), "burst")
+        )
+    };
+    (2 * losses.len() >= 3 * runs.len()).then(|| case.losing(&losses, &text()))
 }

@@ -17,11 +17,13 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
     let lacking = data.capture_gap_bytes;
-    let text = format!(
-        "the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",
-        counted(lacking, "byte"),
-        counted(data.capture_gaps, "hole")
-    );
+    let text = || {
+        format!(
+            "the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",
+            counted(lacking, "byte"),
+            counted(data.capture_gaps, "hole")
+        )
+    };
     let share = lacking as f64 / data.bytes.max(lacking).max(1) as f64;
-    (data.capture_gaps > 0).then(|| case.finding(share, &text))
+    (data.capture_gaps > 0).then(|| case.finding(share, &text()))
 }

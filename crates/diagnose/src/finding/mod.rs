@@ -255,13 +255,16 @@ impl<'a> Case<'a> {
     /// A finding about segments that were lost in some way, if there are any.
     fn lost(&self, losses: &[&Retransmission], how: &str) -> Option<Finding> {
         let count = losses.len();
+        if count == 0 {
+            return None;
+        }
+        let part = percent(self.of_segments(count));
         let text = format!(
-            "{} ({}) {} lost {how}.",
+            "{} ({part}) {} lost {how}.",
             counted(count, "segment"),
-            percent(self.of_segments(count)),
             were(count)
         );
-        (count > 0).then(|| self.losing(losses, &text))
+        Some(self.losing(losses, &text))
     }
 
     /// The frames around the pauses caused by a limit.
@@ -314,15 +317,13 @@ pub(crate) fn add(connections: &mut [Connection]) {
 
 /// The findings of a connection, the largest share first.
 fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
-    let [one, other] = connection.directions.all();
-    let (a, b) = (connection.a.as_str(), connection.b.as_str());
-    let is_forward = one.bytes >= other.bytes;
+    let ways = &connection.directions;
+    let is_forward = ways.a_to_b.bytes >= ways.b_to_a.bytes;
     let mut findings = Vec::new();
-    let ways = [
-        (DirectionName::AToB, one, [a, b], is_forward),
-        (DirectionName::BToA, other, [b, a], !is_forward),
-    ];
-    for (direction, data, [sender, receiver], is_main) in ways {
+    for direction in DirectionName::BOTH {
+        let data = ways.of(direction);
+        let [sender, receiver] = connection.ends(direction);
+        let is_main = is_forward == (direction == DirectionName::AToB);
         let case = Case {
             connection,
             data,

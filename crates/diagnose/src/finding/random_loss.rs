@@ -14,6 +14,7 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let runs = case.unexplained_losses()?;
     let losses = runs.concat();
-    let found = case.lost(&losses, "singly while no queue was full")?;
-    (2 * losses.len() < 3 * runs.len()).then_some(found)
+    let is_single = 2 * losses.len() < 3 * runs.len();
+    let found = is_single.then(|| case.lost(&losses, "singly while no queue was full"));
+    found.flatten()
 }

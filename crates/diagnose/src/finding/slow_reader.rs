@@ -16,12 +16,15 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let seconds = case.data.receiver_unread_s;
     let share = case.share(seconds);
-    let (part, receiver) = (percent(share), case.receiver);
-    let text = format!(
-        "in {part} of the time the window was full because the application of {receiver} had not read."
-    );
+    let text = || {
+        format!(
+            "in {} of the time the window was full because the application of {} had not read.",
+            percent(share),
+            case.receiver
+        )
+    };
     (case.is_notable(seconds)).then(|| Finding {
         packets: case.pauses(Limit::ReceiveWindow, None),
-        ..case.finding(share, &text)
+        ..case.finding(share, &text())
     })
 }

@@ -32,15 +32,17 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let has_carried = lost
         .iter()
         .any(|one| u64::from(one.bytes) <= case.largest_acknowledged);
-    let text = format!(
-        "{} beyond the window of {} as the header has it, without its scale, arrived at none of the first attempts, and {} \
+    let text = || {
+        format!(
+            "{} beyond the window of {} as the header has it, without its scale, arrived at none of the first attempts, and {} \
          within it did: a device on the path may not know the window's scale.",
-        counted(window.lost_beyond, "segment"),
-        case.receiver,
-        counted(window.arrived_within, "segment"),
-    );
+            counted(window.lost_beyond, "segment"),
+            case.receiver,
+            counted(window.arrived_within, "segment"),
+        )
+    };
     (is_seen && is_limit && has_carried).then(|| Finding {
         packets: frames(&lost),
-        ..case.finding(case.of_time(Limit::RetransmissionTimeout), &text)
+        ..case.finding(case.of_time(Limit::RetransmissionTimeout), &text())
     })
 }

@@ -38,7 +38,7 @@ pub(super) const CLIENT: End = (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 1)), 1);
 const SERVER: End = (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 2)), 2);
 
 /// A connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Flow {
     id: u64,
     /// The end that logs: 0 for the client.
@@ -89,21 +89,10 @@ impl Flow {
         Self {
             id,
             local,
-            connection: None,
             tracer,
-            halves: Default::default(),
-            handshake: Handshake::default(),
-            is_closed: false,
             is_echo: true,
-            cwnd: None,
-            pacing: None,
             last: Nanos::MIN / 4,
-            number: 0,
-            names: [None; 2],
-            packets: 0,
-            went_back: 0,
-            version: None,
-            has_frames: false,
+            ..Self::default()
         }
     }
 

@@ -58,6 +58,16 @@ impl Estimate {
         }
     }
 
+    /// A share of which no case was seen.
+    pub(super) const fn none_up_to(high: f64) -> Self {
+        Self {
+            value: Some(0.0),
+            low: Some(0.0),
+            high: Some(high),
+            seen: Seen::AtMost,
+        }
+    }
+
     pub(super) const fn at_most(value: f64) -> Self {
         Self {
             value: Some(value),

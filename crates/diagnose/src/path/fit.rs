@@ -226,12 +226,7 @@ impl Observer {
         let late = (self.late as f64).min(all);
         let (low, high) = poisson(late);
         let ratio = if self.late == 0 {
-            Estimate {
-                value: Some(0.0),
-                low: Some(0.0),
-                high: Some((high / all).min(1.0)),
-                seen: Seen::AtMost,
-            }
+            Estimate::none_up_to((high / all).min(1.0))
         } else {
             Estimate::measured(late / all, low / all, (high / all).min(1.0))
         };
