@@ -13,6 +13,7 @@ import pytest
 from anabranch import Scenario, UserError, diagnose
 from anabranch.diagnosis.diagnosis import TABLES, Diagnosis
 from anabranch.diagnosis.text import octets_text, overview
+from anabranch.files.output import to_json
 
 from .command import Call
 from .test_capture import needs_tshark, tshark
@@ -38,6 +39,13 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("diagnose") / "loss.pcapng"
     file.write_bytes(Scenario.from_text(LOSS, file="loss.toml").run(captures=["path"]).pcapng("path"))
     return file
+
+
+def test_the_engine_writes_the_document_as_python_does(anabranch: Call, capture: Path) -> None:
+    whole = anabranch("diagnose", capture, "--json").out
+    assert whole == to_json(json.loads(whole)).decode()
+    # The chosen connections are written by Python.
+    assert anabranch("diagnose", capture, "--json", "--port", "5001").out == whole
 
 
 def test_the_document_has_the_published_names(anabranch: Call, capture: Path) -> None:

@@ -100,6 +100,7 @@ impl<'a> Bytes<'a> {
 
     /// Returns the next `count` bytes without consuming them; fewer at the end of the file. `count`
     /// is at most [`LONGEST`].
+    #[inline]
     pub(crate) fn peek(&mut self, count: usize) -> Result<&[u8], Failure> {
         debug_assert!(count <= LONGEST, "the buffer holds no more");
         while self.ahead.len() < count && !self.ended {
@@ -111,6 +112,7 @@ impl<'a> Bytes<'a> {
 
     /// Consumes `count` bytes and returns their range in the buffer; `None` if fewer are left. The
     /// range is valid until the next read.
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<Option<Range<usize>>, Failure> {
         if self.peek(count)?.len() < count {
             return Ok(None);
@@ -144,6 +146,7 @@ impl<'a> Bytes<'a> {
         &self.buffer[range]
     }
 
+    #[inline(never)]
     fn fill(&mut self) -> Result<(), Failure> {
         if (self.stop)() {
             return Err(Failure::Interrupted);

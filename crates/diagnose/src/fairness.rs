@@ -2,10 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use crate::{
-    figures::Fairness,
-    report::{Connection, DirectionName},
-};
+use crate::{figures::Fairness, report::Connection};
 
 /// Minimum time for which flows compete.
 const LEAST_SECONDS: f64 = 1.0;
@@ -75,10 +72,7 @@ pub(crate) fn fairness(connections: &[Connection]) -> Vec<Fairness> {
 fn flow(connection: &Connection) -> Option<Flow<'_>> {
     let model = connection.path.model.as_ref()?;
     let host = |end: &'_ str| -> usize { end.rfind(':').unwrap_or(end.len()) };
-    let ends = match model.direction {
-        DirectionName::AToB => [&connection.a, &connection.b],
-        DirectionName::BToA => [&connection.b, &connection.a],
-    };
+    let ends = connection.ends(model.direction);
     Some(Flow {
         id: connection.id,
         start_s: connection.start_s + model.goodput.start_s,

@@ -32,9 +32,9 @@ pub struct Responsiveness {
 impl Responsiveness {
     /// `back_ms` is the sender's part of the round trip.
     pub(crate) fn of(rtt: &Rtt, back_ms: f64) -> Self {
-        let idle = rtt.min().map(crate::time::millis);
+        let idle = rtt.min.map(crate::time::millis);
         let idle_ms = idle.map(|ms| ms + back_ms).filter(|ms| *ms > 0.0);
-        let loaded = rtt.loaded();
+        let loaded = &rtt.loaded;
         let loaded_ms = if loaded.count() < FEW {
             None
         } else {

@@ -4,7 +4,7 @@
 //! [`diagnose`] reads a capture once, in order. It reconstructs each direction of a connection as
 //! its sender saw it ([`connection`]), decides for each retransmission whether it was needed
 //! ([`retransmission`]), attributes each interval of time to one limit ([`limit`]), names the cause
-//! of each pause ([`stall`]), models the path ([`path`]), reports findings ([`finding`]) and
+//! of each pause ([`report::Stall`]), models the path ([`path`]), reports findings ([`finding`]) and
 //! names the next step ([`next`]). [`list`] also lists the segments. Memory does not grow with the capture: [`Bounds`] limits the stored data.
 //!
 //! # Not implemented
@@ -30,7 +30,6 @@ pub mod retransmission;
 mod run;
 mod segment;
 mod sequence;
-pub mod stall;
 mod table;
 mod term;
 mod time;

@@ -173,15 +173,11 @@ fn silence(connection: &Connection) -> Option<String> {
 }
 
 fn filled(text: &str, connection: &Connection, direction: DirectionName) -> String {
-    let (a, b) = (&connection.a, &connection.b);
-    let (sender, receiver) = match direction {
-        DirectionName::AToB => (a, b),
-        DirectionName::BToA => (b, a),
-    };
+    let [sender, receiver] = connection.ends(direction);
     let text = unmarked(text)
         .replace("{sender}", sender)
         .replace("{receiver}", receiver);
-    text.replace("{called}", b)
+    text.replace("{called}", &connection.b)
 }
 
 /// A text without the marks of its commands.

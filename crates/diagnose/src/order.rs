@@ -52,39 +52,37 @@ pub(crate) struct Nearby {
 }
 
 impl Nearby {
-    /// Adds a segment. Returns the earliest one if the buffer is full.
-    pub(crate) fn push(&mut self, mut segment: Segment) -> Option<Segment> {
-        if let Some(last) = self.last.filter(|last| segment.time < *last) {
+    /// Adds a segment, and passes on the earliest one if the buffer is full.
+    pub(crate) fn push(&mut self, segment: &Segment, take: impl FnMut(&Segment)) {
+        let mut time = segment.time;
+        if let Some(last) = self.last.filter(|last| time < *last) {
             self.too_late += 1;
-            segment.time = last;
+            time = last;
         }
-        self.mend(&segment);
-        self.before = [self.before[1], Some((segment.number, segment.time))];
-        let end = self.held.len();
-        if self
-            .held
-            .back()
-            .is_none_or(|last| last.time <= segment.time)
-        {
-            self.held.push_back(segment);
+        self.mend(time);
+        self.before = [self.before[1], Some((segment.number, time))];
+        if self.held.back().is_none_or(|last| last.time <= time) {
+            self.held.push_back(Segment { time, ..*segment });
         } else {
+            let segment = Segment { time, ..*segment };
             self.is_doubtful |= self.continues(&segment);
-            let at = self.held.partition_point(|one| one.time <= segment.time);
+            let at = self.held.partition_point(|one| one.time <= time);
             self.held.insert(at, segment);
         }
-        if end >= HELD { self.pop() } else { None }
+        self.pass(HELD, take);
     }
 
-    /// Moves the previous segment back to its position in the file if its time is damaged.
-    fn mend(&mut self, segment: &Segment) {
+    /// Moves the previous segment back to its position in the file if its time is damaged: it is far
+    /// after `next`, the time of the segment after it.
+    fn mend(&mut self, next: Nanos) {
         if let [former, Some((number, time))] = self.before
-            && time.saturating_sub(segment.time) > LONGEST
-            && former.is_none_or(|(_, former)| former <= segment.time)
+            && time.saturating_sub(next) > LONGEST
+            && former.is_none_or(|(_, former)| former <= next)
             && self.held.back().is_some_and(|last| last.number == number)
             && let Some(last) = self.held.pop_back()
         {
             self.damaged += 1;
-            let time = former.map_or(segment.time, |(_, former)| former);
+            let time = former.map_or(next, |(_, former)| former);
             let time = self.last.map_or(time, |given| given.max(time));
             let at = self.held.partition_point(|one| one.time <= time);
             self.held.insert(at, Segment { time, ..last });
@@ -109,10 +107,14 @@ impl Nearby {
             && advances(last, segment)
     }
 
-    /// Removes and returns the earliest segment.
-    pub(crate) fn pop(&mut self) -> Option<Segment> {
-        let segment = self.held.pop_front()?;
-        self.last = Some(segment.time);
-        Some(segment)
+    /// Passes the earliest segments on until `most` are held back.
+    pub(crate) fn pass(&mut self, most: usize, mut take: impl FnMut(&Segment)) {
+        while self.held.len() > most
+            && let Some(segment) = self.held.front()
+        {
+            self.last = Some(segment.time);
+            take(segment);
+            self.held.pop_front();
+        }
     }
 }

@@ -12,7 +12,7 @@ pub use crate::{
     figures::{Fairness, Responsiveness},
     path::LossKind,
     quic::{QuicFlow, QuicLog},
-    retransmission::{Evidence, LossSide, Trigger},
+    retransmission::{Evidence, LossSide, Retransmission, Trigger},
     segment::{DirectionName, EndName},
 };
 
@@ -21,15 +21,13 @@ use crate::{
     figures,
     limit::Limit,
     path::{Model, Seen},
-    retransmission,
     segment::End,
-    stall,
     term::Cause,
     time::{Nanos, seconds},
 };
 
 /// The diagnosis of a capture.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Report {
     /// The version of this format.
     pub format: u32,
@@ -76,10 +74,11 @@ pub struct Report {
 }
 
 /// The kind of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// Packets: pcap or pcapng.
+    #[default]
     Capture,
     /// Events of QUIC.
     Qlog,
@@ -96,10 +95,11 @@ pub enum Transport {
 }
 
 /// How the packets of a capture were put in order of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// They were in order in the file.
+    #[default]
     File,
     /// Neighbouring packets were swapped.
     Nearby,
@@ -360,7 +360,7 @@ pub struct OneWay {
 
 /// Segments with data, by whether they ended within the receiver's window taken without its scale,
 /// or beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct UnscaledWindow {
     /// Segments within it whose first copy arrived.
     pub arrived_within: u64,
@@ -372,8 +372,8 @@ pub struct UnscaledWindow {
     pub lost_beyond: u64,
 }
 
-/// Round-trip times as the sender measures them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Round-trip times, of TCP as the sender measures them.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct RoundTrips {
     /// Minimum.
     pub min: Option<f64>,
@@ -384,7 +384,7 @@ pub struct RoundTrips {
 }
 
 /// Counts of retransmissions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// All.
     pub all: u64,
@@ -398,29 +398,15 @@ pub struct Counts {
     pub not_listed: u64,
 }
 
-/// A retransmission.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Retransmission {
-    /// The frame's number in the file, from 1.
-    pub packet: u64,
-    /// Time as in the file.
-    pub time_s: f64,
-    /// Its first octet, relative to the first octet of data.
-    pub seq: i64,
-    /// Octets of payload.
-    pub bytes: u32,
-    /// `None` if undecided.
-    pub needed: Option<bool>,
-    /// The evidence for `needed`.
-    pub evidence: Evidence,
-    /// Its trigger.
-    pub trigger: Trigger,
-    /// The queue of the path was about full when it was sent, or when its original was.
-    pub queue_full: bool,
-    /// The side of the capture point on which the data was lost.
-    pub lost: LossSide,
-    /// The frame of the previous copy.
-    pub earlier: Option<u64>,
+impl Counts {
+    pub(crate) fn add(&mut self, needed: Option<bool>) {
+        self.all += 1;
+        match needed {
+            Some(true) => self.needed += 1,
+            Some(false) => self.spurious += 1,
+            None => self.undecided += 1,
+        }
+    }
 }
 
 /// A change of the route: the minimum round-trip time of one part of the path steps.
@@ -497,13 +483,13 @@ impl Connection {
             .and_then(|rate| rate.value);
         directions.a_to_b.compare_rate(fastest);
         directions.b_to_a.compare_rate(fastest);
-        let resets = from.resets();
         let reset = |by, end: usize| {
-            resets[end].map(|packet| Reset {
+            let host = &from.announced[end];
+            host.rst.map(|packet| Reset {
                 by,
                 packet,
-                origin: from.reset_origin(end),
-                signs: from.reset_signs(end),
+                origin: host.reset_origin(),
+                signs: host.reset_signs(),
             })
         };
         let first = match (reset(EndName::A, 0), reset(EndName::B, 1)) {
@@ -524,7 +510,11 @@ impl Connection {
             handshake: from.handshake(),
             not_captured: from.not_captured().map(|end| EndName::BOTH[end]),
             unscaled_by: from.unscaled().map(|end| EndName::BOTH[end]),
-            syn_retransmissions: from.syns().into_iter().map(|n| n.saturating_sub(1)).sum(),
+            syn_retransmissions: from
+                .announced
+                .iter()
+                .map(|end| end.syns.saturating_sub(1))
+                .sum(),
             reset: first,
             capture_point: capture_point(from),
             directions,
@@ -543,6 +533,14 @@ impl Connection {
             figures::rate_used(model, way.goodput_mbit_s)
         });
         made
+    }
+
+    /// Sender and receiver of a direction.
+    pub(crate) fn ends(&self, direction: DirectionName) -> [&str; 2] {
+        match direction {
+            DirectionName::AToB => [&self.a, &self.b],
+            DirectionName::BToA => [&self.b, &self.a],
+        }
     }
 
     /// All retransmissions.
@@ -576,15 +574,14 @@ impl OneWay {
 
     fn of(from: &Direction, to_sender: Option<Nanos>) -> Self {
         let counts = &from.counts;
-        let bytes = u64::try_from(from.octets()).unwrap_or_default();
-        let captured = u64::try_from(from.captured()).unwrap_or_default();
+        let bytes = u64::try_from(from.scoreboard.octets()).unwrap_or_default();
+        let captured = u64::try_from(from.scoreboard.captured()).unwrap_or_default();
         let time = counts.first_data.zip(counts.last_data);
         let time = time
             .map(|(first, last)| last - first)
             .filter(|time| *time > 0);
         let ledger = &from.ledger;
         let back_ms = crate::time::millis(to_sender.unwrap_or(0));
-        let triggers = ledger.by_trigger.iter();
         let limits = Limit::ALL.into_iter();
         let limits = limits.map(|limit| (limit, seconds(from.account.clock.shares.of(limit))));
         Self {
@@ -593,29 +590,22 @@ impl OneWay {
             uncaptured_bytes: bytes.saturating_sub(captured),
             packets: counts.packets,
             data_packets: counts.data_packets,
-            goodput_mbit_s: time.map(|time| from.span() as f64 * 8e3 / time as f64),
+            goodput_mbit_s: time
+                .map(|time| from.scoreboard.octets.span() as f64 * 8e3 / time as f64),
             rtt_ms: RoundTrips::of(&from.rtt, back_ms),
             responsiveness: Responsiveness::of(&from.rtt, back_ms),
-            retransmissions: ledger.kept().iter().map(Retransmission::of).collect(),
-            retransmission_counts: Counts {
-                all: ledger.count.all(),
-                needed: ledger.count.needed,
-                spurious: ledger.count.spurious,
-                undecided: ledger.count.undecided,
-                not_listed: ledger.not_kept,
-            },
-            triggers: triggers
-                .map(|(trigger, count)| (*trigger, count.all()))
-                .collect(),
+            retransmissions: ledger.kept.clone(),
+            retransmission_counts: ledger.counts,
+            triggers: ledger.by_trigger.clone(),
             reordered_packets: counts.reordered,
             reordered_after_packets: counts.late,
             duplicated_packets: counts.duplicated,
             capture_gaps: counts.capture_gaps,
             capture_gap_bytes: counts.unseen_octets,
             zero_windows: counts.zero_windows,
-            sack_blocks: from.sack_check().used,
-            ignored_sack_blocks: from.sack_check().ignored,
-            wrong_sack_blocks: from.sack_check().wrong,
+            sack_blocks: from.scoreboard.acknowledged.sack_check.used,
+            ignored_sack_blocks: from.scoreboard.acknowledged.sack_check.ignored,
+            wrong_sack_blocks: from.scoreboard.acknowledged.sack_check.wrong,
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.account.clock.peers),
@@ -625,15 +615,10 @@ impl OneWay {
             turns_s: seconds(from.account.latency),
             receiver_unread_s: seconds(from.account.unread.time()),
             largest_acknowledged_bytes: u64::try_from(from.delivered.largest).unwrap_or_default(),
-            unscaled_window: Some(UnscaledWindow {
-                arrived_within: from.delivered.within,
-                arrived_beyond: from.delivered.beyond,
-                lost_within: from.delivered.lost_within,
-                lost_beyond: from.delivered.lost_beyond,
-            }),
+            unscaled_window: Some(from.delivered.counts),
             route_changes: RouteChange::all(&from.routes),
             policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
-            stalls: from.account.clock.stalls.iter().map(Stall::of).collect(),
+            stalls: from.account.clock.stalls.clone(),
             stalls_not_listed: from.account.clock.stalls_not_kept,
             hides_queue: from.rtt.hides_queue(),
         }
@@ -645,7 +630,7 @@ impl RoundTrips {
     /// bins.
     fn of(rtt: &Rtt, back_ms: f64) -> Self {
         let whole = |ms: f64| Some(ms + back_ms).filter(|ms| *ms > 0.0);
-        let min = rtt.min().map(crate::time::millis).and_then(whole);
+        let min = rtt.min.map(crate::time::millis).and_then(whole);
         let at_least = |ms: f64, least: Option<f64>| ms.max(least.unwrap_or(0.0));
         let median = rtt.percentile_ms(50.0).and_then(whole);
         let median = median.map(|ms| at_least(ms, min));
@@ -654,23 +639,6 @@ impl RoundTrips {
             min,
             median,
             p95: p95.map(|ms| at_least(ms, median.or(min))),
-        }
-    }
-}
-
-impl Retransmission {
-    fn of(from: &retransmission::Retransmission) -> Self {
-        Self {
-            packet: from.packet,
-            time_s: seconds(from.time),
-            seq: from.seq,
-            bytes: from.bytes,
-            needed: from.needed,
-            evidence: from.evidence,
-            trigger: from.trigger,
-            queue_full: from.is_queued,
-            lost: from.place,
-            earlier: from.earlier,
         }
     }
 }
@@ -688,21 +656,5 @@ impl RouteChange {
         }
         found.sort_by(|one, other| one.time_s.total_cmp(&other.time_s));
         found
-    }
-}
-
-impl Stall {
-    fn of(from: &stall::Stall) -> Self {
-        Self {
-            start_s: seconds(from.start),
-            duration_s: seconds(from.duration),
-            cause: from.cause,
-            side: (from.cause == Limit::Application).then_some(if from.is_peers {
-                Role::Receiver
-            } else {
-                Role::Sender
-            }),
-            packets: from.packets.into_iter().flatten().collect(),
-        }
     }
 }

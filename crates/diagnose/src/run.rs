@@ -69,7 +69,7 @@ pub fn diagnose(
     bounds: Bounds,
     stop: impl Fn() -> bool,
 ) -> Result<Report, Error> {
-    let reading = read(file, bounds.expansion, || Table::new(bounds), stop)?;
+    let reading = read(file, bounds.expansion, || Table::new(bounds), add, stop)?;
     Ok(report(name, reading.account, reading.table))
 }
 
@@ -86,7 +86,7 @@ pub fn list(
     stop: impl Fn() -> bool,
 ) -> Result<(Report, Listing), Error> {
     let begin = || Listed::new(Table::new(bounds), most);
-    let Reading { account, table } = read(file, bounds.expansion, begin, stop)?;
+    let Reading { account, table } = read(file, bounds.expansion, begin, Listed::add, stop)?;
     let Listed { table, listing, .. } = table;
     Ok((report(name, account, table), listing))
 }
@@ -150,7 +150,7 @@ pub fn trace(
     stop: impl Fn() -> bool,
 ) -> Result<Vec<Trace>, Error> {
     let begin = || Table::watching(bounds, watch.clone());
-    let reading = read(file, bounds.expansion, begin, stop)?;
+    let reading = read(file, bounds.expansion, begin, add, stop)?;
     Ok(reading.table.end_traces())
 }
 
@@ -175,21 +175,8 @@ struct Reading<T> {
     table: T,
 }
 
-/// A receiver of a capture's segments, in order of time.
-trait Sink {
-    fn add(&mut self, segment: &Segment);
-}
-
-impl Sink for Table {
-    fn add(&mut self, segment: &Segment) {
-        Self::add(self, segment);
-    }
-}
-
-impl Sink for Listed {
-    fn add(&mut self, segment: &Segment) {
-        Self::add(self, segment);
-    }
+fn add(table: &mut Table, segment: &Segment) {
+    table.add(segment);
 }
 
 /// Passes the segments of a capture to a table, in order of time.
@@ -197,10 +184,11 @@ impl Sink for Listed {
 /// Most captures need one pass. It ends at the first segment that [`Nearby`] cannot put in order,
 /// or that makes the order doubtful. A second pass then sorts all segments, and a third one follows
 /// if the clock was set back.
-fn read<T: Sink>(
+fn read<T>(
     mut file: impl Read + Seek,
     expansion: u64,
     begin: impl Fn() -> T,
+    add: impl Fn(&mut T, &Segment),
     stop: impl Fn() -> bool,
 ) -> Result<Reading<T>, Error> {
     let start = file.stream_position().ok();
@@ -211,9 +199,7 @@ fn read<T: Sink>(
     let mut table = begin();
     let mut nearby = Nearby::default();
     let first = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
-        if let Some(segment) = nearby.push(segment) {
-            table.add(&segment);
-        }
+        nearby.push(segment, |segment| add(&mut table, segment));
         let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
         Ok(if !is_right && start.is_some() {
             ControlFlow::Break(())
@@ -223,9 +209,7 @@ fn read<T: Sink>(
     })?;
     let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
     let Some(start) = start.filter(|_| !is_right) else {
-        while let Some(segment) = nearby.pop() {
-            table.add(&segment);
-        }
+        nearby.pass(0, |segment| add(&mut table, segment));
         let account = Account {
             too_late: nearby.too_late + nearby.damaged,
             ..first
@@ -236,8 +220,8 @@ fn read<T: Sink>(
     let mut sorting = Sorting::default();
     let mut witness = Witness::default();
     let second = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
-        witness.see(&segment);
-        sorting.push(segment).map_err(|error| unsorted(&error))?;
+        witness.see(segment);
+        sorting.push(*segment).map_err(|error| unsorted(&error))?;
         Ok(ControlFlow::Continue(()))
     })?;
     let mut table = begin();
@@ -248,7 +232,7 @@ fn read<T: Sink>(
             if count.is_multiple_of(PULSE) && stop() {
                 return Err(Failed(Error::Interrupted));
             }
-            table.add(segment);
+            add(&mut table, segment);
             Ok(())
         })?;
         let account = Account {
@@ -261,7 +245,7 @@ fn read<T: Sink>(
     rewind(&mut file, start)?;
     let mut clock = Clock::default();
     let third = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
-        table.add(&clock.place(segment));
+        add(&mut table, &clock.place(*segment));
         Ok(ControlFlow::Continue(()))
     })?;
     let account = Account {
@@ -307,7 +291,7 @@ fn unsorted(error: &io::Error) -> Error {
 /// Reads the segments of a capture in the order of the file.
 fn pass(
     mut reader: Reader<'_>,
-    mut take: impl FnMut(Segment) -> Result<ControlFlow<()>, Error>,
+    mut take: impl FnMut(&Segment) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Account, Error> {
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
@@ -319,7 +303,7 @@ fn pass(
                 start = Some(start.map_or(packet.time, |start| start.min(packet.time)));
                 match Segment::of(&packet) {
                     Ok(segment) => {
-                        if take(segment)?.is_break() {
+                        if take(&segment)?.is_break() {
                             break;
                         }
                     }

@@ -202,8 +202,15 @@ impl Segment {
             block_count: 0,
             quic: None,
         };
+        let options = TcpHeader::options(octets, header_len);
+        // The layout of most segments (RFC 7323, appendix A).
+        if let &[1, 1, 8, 10, a, b, c, d, e, f, g, h] = options {
+            let number = u32::from_be_bytes;
+            segment.stamps = Some((number([a, b, c, d]), number([e, f, g, h])));
+            return Ok(segment);
+        }
         // As far as they are present and make sense.
-        for option in iter_options(TcpHeader::options(octets, header_len)) {
+        for option in iter_options(options) {
             let Ok(option) = option else { continue };
             segment.read_option(option);
         }
@@ -218,6 +225,12 @@ impl Segment {
 
     pub(crate) const fn has(&self, flag: Flags) -> bool {
         self.flags.any(flag)
+    }
+
+    /// One past its last sequence number: SYN and FIN take one each (RFC 9293 §3.4).
+    pub(crate) fn end(&self) -> u32 {
+        let controls = u32::from(self.has(SYN)) + u32::from(self.has(FIN));
+        self.seq.wrapping_add(self.payload).wrapping_add(controls)
     }
 
     pub(crate) fn blocks(&self) -> &[(u32, u32)] {

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     net::IpAddr,
 };
 
@@ -25,12 +25,12 @@ use crate::{
 )]
 type Slots = std::collections::HashMap<(End, End), usize>;
 
-/// Recent keys.
+/// Recent connections.
 const RECENT: usize = 64;
 
-/// The place of a key among the recent ones.
-fn place(key: &(End, End)) -> usize {
-    usize::from(key.0.1 ^ key.1.1.rotate_left(3)) % RECENT
+/// The place of two ports among the recent connections, equal for both directions.
+fn place(one: &End, other: &End) -> usize {
+    usize::from(one.1.wrapping_add(other.1)) % RECENT
 }
 
 /// Time for which the ends of a closed connection may retransmit.
@@ -59,12 +59,12 @@ pub(crate) struct Table {
     free: Vec<usize>,
     /// The slots of open connections, roughly by the time of their last packet, with that time.
     queue: VecDeque<(usize, u64, Nanos)>,
-    /// Recent keys and their slots, by their ports: the packets of few connections alternate.
-    recent: [Option<((End, End), usize)>; RECENT],
+    /// Slots of recent connections, by their ports: the packets of few connections alternate.
+    recent: [usize; RECENT],
     next_id: u64,
     counters: Counters,
     /// The connections that are reported, the ones with the fewest packets first.
-    kept: BinaryHeap<Reverse<Kept>>,
+    kept: BTreeMap<Rank, Box<report::Connection>>,
     pub(crate) omitted: Omitted,
     /// Connections that were ended because too many were open.
     pub(crate) evicted: u64,
@@ -73,35 +73,8 @@ pub(crate) struct Table {
     traces: Vec<Trace>,
 }
 
-/// The report of a connection, ranked by its packets.
-struct Kept {
-    packets: u64,
-    id: u64,
-    report: Box<report::Connection>,
-}
-
-impl PartialEq for Kept {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-impl Eq for Kept {}
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Kept {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
-}
-impl Kept {
-    /// Of two connections with equal packets the later one ranks lower.
-    fn rank(&self) -> (u64, Reverse<u64>) {
-        (self.packets, Reverse(self.id))
-    }
-}
+/// The rank of a connection: of two with equal packets the later one ranks lower.
+type Rank = (u64, Reverse<u64>);
 
 impl Table {
     pub(crate) fn new(bounds: Bounds) -> Self {
@@ -112,10 +85,10 @@ impl Table {
             open: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
-            recent: [None; RECENT],
+            recent: [0; RECENT],
             next_id: 1,
             counters: Counters::default(),
-            kept: BinaryHeap::new(),
+            kept: BTreeMap::new(),
             omitted: Omitted::default(),
             evicted: 0,
             watch: None,
@@ -134,27 +107,35 @@ impl Table {
     /// Adds a segment. Returns the number of its connection, and whether the connection's first end
     /// sent it.
     pub(crate) fn add(&mut self, segment: &Segment) -> Option<(u64, bool)> {
-        let key = key(segment);
-        let slot = match self.recent[place(&key)] {
-            Some((recent, slot)) if recent == key => Some(slot),
-            _ => self.slots.get(&key).copied(),
+        let slot = self.slot(segment);
+        let connection = self.open.get_mut(slot)?.as_mut()?;
+        let from = connection.from(segment);
+        if self.counters.see(segment) {
+            connection.share_counter(from);
+        }
+        connection.add(segment, from, &mut self.budget);
+        connection.note(segment, from);
+        Some((connection.id, from == 0))
+    }
+
+    /// The slot of a segment's connection, which may begin with the segment.
+    fn slot(&mut self, segment: &Segment) -> usize {
+        let place = place(&segment.source, &segment.target);
+        let recent = self.open.get(self.recent[place]).and_then(Option::as_ref);
+        let slot = match recent {
+            Some(connection) if connection.has(segment) => Some(self.recent[place]),
+            _ => self.slots.get(&key(segment)).copied(),
         };
         let slot = match slot {
             Some(slot) if self.is_another(slot, segment) => {
                 self.finish(slot);
-                self.begin(key, segment)
+                self.begin(key(segment), segment)
             }
             Some(slot) => slot,
-            None => self.begin(key, segment),
+            None => self.begin(key(segment), segment),
         };
-        self.recent[place(&key)] = Some((key, slot));
-        let connection = self.open.get_mut(slot)?.as_mut()?;
-        if self.counters.see(segment) {
-            connection.share_counter(segment);
-        }
-        connection.add(segment, &mut self.budget);
-        connection.note(segment);
-        Some((connection.id, connection.from(segment) == 0))
+        self.recent[place] = slot;
+        slot
     }
 
     fn is_another(&self, slot: usize, segment: &Segment) -> bool {
@@ -221,7 +202,6 @@ impl Table {
         };
         let [one, other] = connection.ends;
         for key in [(one, other), (other, one)] {
-            self.recent[place(&key)] = None;
             if self.slots.get(&key) == Some(&slot) {
                 self.slots.remove(&key);
             }
@@ -236,27 +216,23 @@ impl Table {
         if self.kept.len() >= self.bounds.connections
             && self
                 .kept
-                .peek()
-                .is_some_and(|least| least.0.packets >= connection.packets)
+                .first_key_value()
+                .is_some_and(|(least, _)| least.0 >= connection.packets)
         {
             let ways = connection.directions.iter();
-            let again = ways.map(|direction| direction.ledger.count.all()).sum();
+            let again = ways.map(|direction| direction.ledger.counts.all).sum();
             self.omitted.add(connection.packets, again);
             self.budget.0 += connection.kept_retransmissions();
             return;
         }
         let report = Box::new(report::Connection::of(connection));
-        self.kept.push(Reverse(Kept {
-            packets: connection.packets,
-            id: connection.id,
-            report,
-        }));
+        let rank = (connection.packets, Reverse(connection.id));
+        self.kept.insert(rank, report);
         if self.kept.len() > self.bounds.connections
-            && let Some(Reverse(least)) = self.kept.pop()
+            && let Some((rank, least)) = self.kept.pop_first()
         {
-            self.omitted
-                .add(least.packets, least.report.retransmissions());
-            self.budget.0 += least.report.kept_retransmissions();
+            self.omitted.add(rank.0, least.retransmissions());
+            self.budget.0 += least.kept_retransmissions();
         }
     }
 
@@ -274,8 +250,8 @@ impl Table {
         for slot in 0..self.open.len() {
             self.finish(slot);
         }
-        let kept = self.kept.into_iter();
-        let mut kept: Vec<_> = kept.map(|Reverse(kept)| *kept.report).collect();
+        let kept = self.kept.into_values();
+        let mut kept: Vec<_> = kept.map(|kept| *kept).collect();
         kept.sort_by_key(|connection| connection.id);
         finding::add(&mut kept);
         next::add(&mut kept);

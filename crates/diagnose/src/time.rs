@@ -10,8 +10,18 @@ pub(crate) const SECOND: Nanos = 1_000_000_000;
 /// The bound on times, far beyond that of any capture: the difference of two times fits in 64 bits.
 const LATEST: i128 = 1 << 62;
 
+/// The lower 32 bits.
+const LOW: i128 = 0xffff_ffff;
+
 /// Converts a capture's picoseconds to nanoseconds, clamped to ±`LATEST`.
 pub(crate) fn from_picos(picos: i128) -> Nanos {
+    // Times of today fit, and two divisions of 64 bits are faster than one of 128.
+    if let (Ok(high), Ok(low)) = (u64::try_from(picos >> 32), u64::try_from(picos & LOW))
+        && high < 1_000 << 30
+    {
+        let rest = ((high % 1_000) << 32) | low;
+        return (((high / 1_000) << 32) | (rest / 1_000)).cast_signed();
+    }
     let nanos = (picos / 1_000).clamp(-LATEST, LATEST);
     Nanos::try_from(nanos).unwrap_or_default()
 }

@@ -30,7 +30,10 @@ use pyo3::{
 };
 use serde_json::json;
 
-use crate::interruptible::{interruptible, report};
+use crate::{
+    interruptible::{interruptible, report},
+    json_text::indented,
+};
 
 create_exception!(
     anabranch._engine,
@@ -87,10 +90,10 @@ fn reading<T: Send + 'static>(
     })?
 }
 
-/// The diagnosis of a capture, as JSON. `any_expansion` permits a compressed capture to expand
-/// without limit. Raises `CaptureError`.
+/// The diagnosis of a capture, as JSON; `is_indented`: with two spaces per level. `any_expansion`
+/// permits a compressed capture to expand without limit. Raises `CaptureError`.
 #[pyfunction]
-#[pyo3(signature = (path, name, any_expansion = false, progress = None))]
+#[pyo3(signature = (path, name, any_expansion = false, progress = None, is_indented = false))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over values")]
 pub fn diagnose(
     py: Python<'_>,
@@ -98,6 +101,7 @@ pub fn diagnose(
     name: String,
     any_expansion: bool,
     progress: Option<Py<PyAny>>,
+    is_indented: bool,
 ) -> PyResult<String> {
     let bounds = bounds(any_expansion);
     reading(py, &path, progress.as_ref(), move |mut file, interrupt| {
@@ -108,7 +112,12 @@ pub fn diagnose(
         } else {
             read(file, &name, bounds, stop).map_err(|error| unreadable(&error))?
         };
-        serde_json::to_string(&report).map_err(|error| unreadable(&error))
+        let text = if is_indented {
+            indented(&report)
+        } else {
+            serde_json::to_string(&report)
+        };
+        text.map_err(|error| unreadable(&error))
     })
 }
 

@@ -11,6 +11,7 @@ mod diagnose;
 mod error;
 mod exchange;
 mod interruptible;
+mod json_text;
 mod live;
 mod many;
 mod memory;

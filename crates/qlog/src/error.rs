@@ -48,6 +48,11 @@ pub enum Error {
     /// An event that is far larger than any program writes.
     #[error("event {0} is longer than 64 MiB; expected events of packets")]
     LongEvent(u64),
+    /// More connections than any program logs in a file.
+    #[error(
+        "its events are of more than {0} connections (`group_id`); expected fewer: split the file"
+    )]
+    ManyConnections(usize),
     /// The file cannot be read.
     #[error("it cannot be read: {0}; expected a file that can be read")]
     System(String),

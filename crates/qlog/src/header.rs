@@ -83,6 +83,26 @@ pub struct Header {
 /// A reference later than this is a time of the clock, not of a process: 1 January 2000.
 const CLOCK_MS: f64 = 946_684_800_000.0;
 
+/// The fields of a file or a trace that are read. Others are skipped: a file may have any number of
+/// them.
+const FIELDS: [&str; 10] = [
+    "common_fields",
+    "configuration",
+    "event_fields",
+    "event_schemas",
+    "file_schema",
+    "qlog_format",
+    "qlog_version",
+    "serialization_format",
+    "trace",
+    "vantage_point",
+];
+
+/// Whether a field of a file or a trace is read.
+pub(crate) fn is_read(field: &str) -> bool {
+    FIELDS.contains(&field)
+}
+
 impl Header {
     /// Reads the header of a trace, without its events.
     pub(crate) fn of(trace: &Map<String, Value>) -> Self {

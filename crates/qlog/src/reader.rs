@@ -13,7 +13,7 @@ use crate::{
     Error,
     event::Event,
     fields,
-    header::{Header, TimeFormat, Vantage, check_version},
+    header::{Header, TimeFormat, Vantage, check_version, is_read},
     input::{Input, Progress},
 };
 
@@ -230,6 +230,20 @@ seeds! {
     Events: deserialize_seq;
 }
 
+/// Reads the value of a field, and keeps it if it is used.
+fn add_field<'de, A: MapAccess<'de>>(
+    fields: &mut Map<String, Value>,
+    key: String,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    if is_read(&key) {
+        fields.insert(key, map.next_value()?);
+    } else {
+        map.next_value::<IgnoredAny>()?;
+    }
+    Ok(())
+}
+
 impl<'de> Visitor<'de> for File<'_, '_> {
     type Value = ();
 
@@ -243,8 +257,7 @@ impl<'de> Visitor<'de> for File<'_, '_> {
                 self.0.traces.get_or_insert_default();
                 map.next_value_seed(Traces(self.0))?;
             } else {
-                let value = map.next_value()?;
-                self.0.fields.insert(key, value);
+                add_field(&mut self.0.fields, key, &mut map)?;
             }
             self.0.progress.since.set(0);
         }
@@ -284,8 +297,7 @@ impl<'de> Visitor<'de> for Trace<'_, '_> {
                 if key == "events" {
                     map.next_value_seed(Events(self.0))?;
                 } else {
-                    let value = map.next_value()?;
-                    fields.insert(key, value);
+                    add_field(&mut fields, key, &mut map)?;
                 }
                 self.0.progress.since.set(0);
             }

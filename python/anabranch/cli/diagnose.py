@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from anabranch import interrupt
-from anabranch.cli.blocks import write
 from anabranch.cli.command import Argument, Option, command, typed
-from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json
+from anabranch.cli.common import KERNEL, LIVE, check_engine, console, note, print_json, write_json
 from anabranch.cli.options import Force, Json, Kernel, Out
-from anabranch.diagnosis.choice import Choice
 from anabranch.extras import remark_once
 
 if TYPE_CHECKING:
+    from anabranch.diagnosis.choice import Choice
     from anabranch.diagnosis.diagnosis import Diagnosis
     from anabranch.diagnosis.document import Connection
+    from anabranch.files.output_file import OutputFile
     from anabranch.fitted.made import Made
 
 
@@ -105,7 +105,18 @@ class DiagnoseOptions:
     @property
     def choice(self) -> Choice:
         """The conditions on connections."""
+        from anabranch.diagnosis.choice import Choice
+
         return Choice(self.hosts, self.port, self.around, self.slowest)
+
+    @property
+    def is_whole_document(self) -> bool:
+        """Whether the document of the capture is printed as it is, and nothing else is made."""
+        if not self.json or self.is_simulated or self.slowest:
+            return False
+        return not self.hosts and all(
+            value is None for value in (self.port, self.around, self.connection, self.out, self.annotate)
+        )
 
     @property
     def is_simulated(self) -> bool:
@@ -188,6 +199,7 @@ def _follow(interface: str, options: DiagnoseOptions) -> None:
         UserError: There is no such interface or cause, or an option does not fit.
         RunFailedError: Capturing is not permitted, or ends.
     """
+    from anabranch.cli.blocks import write
     from anabranch.diagnosis.follow import Follower, Ring, check_cause, ring_seconds, until_interrupted
     from anabranch.diagnosis.interface import Interface
     from anabranch.diagnosis.text import overview
@@ -249,9 +261,6 @@ def _diagnose(options: DiagnoseOptions) -> None:
     Raises:
         UserError: It is no capture, or has no such connection.
     """
-    from anabranch.diagnosis.choice import choose
-    from anabranch.diagnosis.diagnosis import diagnose
-    from anabranch.diagnosis.text import detail
     from anabranch.errors import UserError
     from anabranch.progress import Progress
     from anabranch.text.shown import plain
@@ -265,18 +274,7 @@ def _diagnose(options: DiagnoseOptions) -> None:
         from anabranch.files.output import check_target
 
         check_target(options.out, "diagnose")
-    annotated = None
-    if options.annotate is not None:
-        from anabranch.diagnosis.comments import annotated_file
-
-        annotated = annotated_file(options.annotate, capture, force=options.force)
-        if annotated.is_standard_output and options.json:
-            raise UserError(
-                f"--annotate {options.annotate} and --json both write standard output",
-                hint="give one of them another place",
-            )
-    elif options.force:
-        raise UserError("--force is for the file of --annotate, and none is given", hint="leave it out")
+    annotated = _annotated(capture, options)
     if options.engine == LIVE:
         from anabranch.live import prepare
 
@@ -285,6 +283,18 @@ def _diagnose(options: DiagnoseOptions) -> None:
         from anabranch.kernel.images import chosen
 
         chosen(options.kernel)
+    if options.is_whole_document:
+        from anabranch.diagnosis.engine import document
+
+        with Progress(plain(capture.name), 1) as bar:
+            text = document(capture, any_expansion=options.any_expansion, progress=bar.update, is_indented=True)
+        write_json(text)
+        return
+    from anabranch.cli.blocks import write
+    from anabranch.diagnosis.choice import choose
+    from anabranch.diagnosis.diagnosis import diagnose
+    from anabranch.diagnosis.text import detail
+
     with Progress(plain(capture.name), 1) as bar:
         whole = diagnose(capture, any_expansion=options.any_expansion, progress=bar.update)
     found = choose(whole, options.choice)
@@ -308,6 +318,29 @@ def _diagnose(options: DiagnoseOptions) -> None:
         write_diagnosis(found, options.out, chosen=one, made=made, command=_command_line(options))
         drawn = ("matplotlib",) if made is not None and made.replay is not None else ()
         remark_once(note, "polars", *drawn)
+
+
+def _annotated(capture: Path, options: DiagnoseOptions) -> OutputFile | None:
+    """The file of ``--annotate``, if it was given.
+
+    Raises:
+        UserError: It cannot be written, or ``--json`` writes the same place.
+    """
+    from anabranch.errors import UserError
+
+    if options.annotate is None:
+        if options.force:
+            raise UserError("--force is for the file of --annotate, and none is given", hint="leave it out")
+        return None
+    from anabranch.diagnosis.comments import annotated_file
+
+    annotated = annotated_file(options.annotate, capture, force=options.force)
+    if annotated.is_standard_output and options.json:
+        raise UserError(
+            f"--annotate {options.annotate} and --json both write standard output",
+            hint="give one of them another place",
+        )
+    return annotated
 
 
 def _screen(whole: Diagnosis, found: Diagnosis, options: DiagnoseOptions) -> Iterator[str]:

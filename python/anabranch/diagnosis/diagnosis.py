@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from anabranch import _engine
 from anabranch.diagnosis.document import Connection, DirectionName, Document, Limit, OneWay
+from anabranch.diagnosis.engine import document
 from anabranch.errors import UserError, nearest
 from anabranch.extras import is_installed
 from anabranch.result.table import Table
-from anabranch.text import shown
 from anabranch.text.spoken import argument
 
 if TYPE_CHECKING:
@@ -167,11 +166,7 @@ def diagnose(
     Raises:
         UserError: It is neither, or cannot be read.
     """
-    try:
-        document = _engine.diagnose(str(path), str(path), any_expansion, progress)
-    except _engine.CaptureError as error:
-        raise UserError(str(error), file=shown.plain(str(path))) from None
-    return Diagnosis(json.loads(document))
+    return Diagnosis(json.loads(document(path, any_expansion=any_expansion, progress=progress)))
 
 
 FIRST_PORT = 1024

@@ -203,7 +203,7 @@ class OneWay(TypedDict):
 
 
 class RoundTrips(TypedDict):
-    """Round-trip times as the sender measures them."""
+    """Round-trip times, of TCP as the sender measures them."""
 
     min: float | None
     median: float | None
@@ -221,7 +221,7 @@ class Responsiveness(TypedDict):
 
 
 class Retransmission(TypedDict):
-    """A retransmission."""
+    """A retransmission with its verdicts."""
 
     packet: int
     time_s: float
@@ -415,7 +415,7 @@ class QuicFlow(TypedDict):
     retry: bool
     handshake: QuicHandshake
     spin: Spin
-    spin_rtt_ms: QuicRoundTrips
+    spin_rtt_ms: RoundTrips
     directions: QuicDirections
 
 
@@ -427,14 +427,6 @@ class QuicHandshake(TypedDict):
     client_ready_ms: float | None
     server_ready_ms: float | None
     unanswered_datagrams: int
-
-
-class QuicRoundTrips(TypedDict):
-    """Round-trip times."""
-
-    min: float | None
-    median: float | None
-    p95: float | None
 
 
 class QuicDirections(TypedDict):

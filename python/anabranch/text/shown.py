@@ -50,6 +50,8 @@ def script(value: Any) -> str:
 
 def printable_json(document: str) -> str:
     """The same JSON document with terminal control characters escaped; they occur only inside its texts."""
+    if document.isascii() and "\x7f" not in document:
+        return document
     # JSON writes characters beyond U+FFFF as surrogate pairs.
     return _UNPRINTABLE_JSON.sub(lambda found: json_module.dumps(found[0])[1:-1], document)
 

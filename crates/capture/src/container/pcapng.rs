@@ -24,6 +24,7 @@ struct Interface {
     snap_length: u32,
     /// Picoseconds of `units` time stamps.
     picos: i128,
+    /// 1 for every usual resolution.
     units: i128,
     /// Picoseconds.
     offset: i128,
@@ -102,8 +103,8 @@ impl Pcapng {
                 fcs: 0,
             },
             snap_length: self.order.u32(body, 4),
-            picos: PICOS,
-            units: 1_000_000,
+            picos: PICOS / 1_000_000,
+            units: 1,
             offset: 0,
         };
         let mut options = &body[8..];
@@ -165,8 +166,12 @@ impl Pcapng {
             (None, length.min(most), length)
         } else {
             let ticks = i128::from(field(4)) << 32 | i128::from(field(8));
-            let time = ticks * interface.picos / interface.units + interface.offset;
-            (Some(time), field(12), field(16))
+            let picos = ticks * interface.picos;
+            let picos = match interface.units {
+                1 => picos,
+                units => picos / units,
+            };
+            (Some(picos + interface.offset), field(12), field(16))
         };
         let end = header + captured as usize;
         // Only the beginning of a block longer than the buffer is present.
@@ -209,5 +214,8 @@ fn units(resolution: u8) -> Result<(i128, i128), Wrong> {
     let base: i128 = if resolution & 0x80 == 0 { 10 } else { 2 };
     let units = base.checked_pow(exponent);
     let units = units.ok_or(Wrong::Broken("the resolution of an interface's time"))?;
+    if PICOS % units == 0 {
+        return Ok((PICOS / units, 1));
+    }
     Ok((PICOS, units))
 }

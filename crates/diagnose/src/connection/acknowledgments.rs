@@ -79,8 +79,9 @@ pub(crate) struct AckSummary {
     pub(crate) advances: bool,
     pub(crate) is_duplicate: bool,
     pub(crate) is_sack_new: bool,
-    /// A round-trip time.
+    /// A round-trip time, if the newest segment that it covers was sent once.
     pub(crate) sample: Option<Nanos>,
+    /// Octets that arrived after later ones, not revealed by a retransmission, and their segments.
     pub(crate) late: Vec<Late>,
     pub(crate) late_packets: u64,
     /// Data missing from the capture.
@@ -113,32 +114,6 @@ pub(crate) struct Late {
     pub(crate) beyond: i64,
     /// Its lateness.
     pub(crate) by: Option<Nanos>,
-}
-
-/// Information derived from SACK blocks.
-#[derive(Debug, Default)]
-pub(crate) struct Selective {
-    /// A round-trip time, if a block acknowledges a segment that was sent once.
-    pub(crate) sample: Option<Nanos>,
-    /// A block was new.
-    pub(crate) is_new: bool,
-    pub(crate) late: Vec<Late>,
-}
-
-/// Information derived from a cumulative acknowledgment.
-#[derive(Debug, Default)]
-pub(crate) struct Advance {
-    /// A round-trip time, if the newest segment that it covers was sent once.
-    pub(crate) sample: Option<Nanos>,
-    /// Segments that arrived after later ones.
-    pub(crate) late_packets: u64,
-    /// Octets that arrived after later ones, not revealed by a retransmission.
-    pub(crate) late: Option<Late>,
-    /// Data missing from the capture.
-    pub(crate) holes: u64,
-    pub(crate) unseen_octets: i64,
-    /// The covered pieces that had been retransmitted.
-    pub(crate) again: Vec<Piece>,
 }
 
 impl Acknowledged {
@@ -178,11 +153,11 @@ impl Acknowledged {
         ack: &Ack<'_>,
         pieces: &mut Pieces,
         settling: &mut Settling,
-    ) -> Selective {
-        let mut found = Selective::default();
+        summary: &mut AckSummary,
+    ) {
         let blocks = ack.segment.blocks();
         if blocks.is_empty() {
-            return found;
+            return;
         }
         let unwrapped = |block: &(u32, u32)| {
             let start = ack.sequence.unwrap(block.0, ack.una);
@@ -230,11 +205,11 @@ impl Acknowledged {
                         continue;
                     }
                     if piece.again.is_empty() {
-                        found.sample = piece.first.map(|first| ack.segment.time - first.time);
+                        summary.sample = piece.first.map(|first| ack.segment.time - first.time);
                         // Only the first block is certainly new: others may have been reported
                         // late.
                         if k == 0 && piece.end < ack.highest {
-                            found.late.push(Late {
+                            summary.late.push(Late {
                                 octets: piece.end - piece.start,
                                 beyond: ack.highest - piece.end,
                                 by: ack.hole.map(|hole| ack.segment.time - hole),
@@ -257,7 +232,7 @@ impl Acknowledged {
             fresh += 1;
             self.sacked.add(start, end);
             self.sacked_top = self.sacked_top.max(end);
-            found.is_new = true;
+            summary.is_sack_new = true;
         }
         // Blocks are in the order of the last arrivals (RFC 2018 §4): if all are new, older ones
         // may have found no room.
@@ -268,11 +243,16 @@ impl Acknowledged {
                 self.exceeded = self.sacked_top;
             }
         }
-        found
     }
 
-    /// Processes the advance of the cumulative acknowledgment.
-    pub(crate) fn advance(&self, ack: &Ack<'_>, pieces: &mut Pieces) -> Advance {
+    /// Processes the advance of the cumulative acknowledgment. Returns the covered pieces that had been
+    /// retransmitted.
+    pub(crate) fn advance(
+        &self,
+        ack: &Ack<'_>,
+        pieces: &mut Pieces,
+        summary: &mut AckSummary,
+    ) -> Vec<Piece> {
         let time = ack.segment.time;
         let echo = ack.segment.stamps.map(|stamps| stamps.1);
         // Before the first acknowledgment, the gaps of the capture are unknown.
@@ -287,13 +267,13 @@ impl Acknowledged {
         // When the gap at the front was filled.
         let mut filled: Option<Nanos> = None;
         let mut newest = None;
-        let mut advance = Advance::default();
+        let mut again = Vec::new();
         // The newest data that was not SACKed, and its time.
         let mut beyond: Option<(i64, Nanos)> = None;
         while let Some(mut piece) = pieces.take_below(ack.una) {
             if at < piece.start && !is_first {
-                advance.holes += 1;
-                advance.unseen_octets += piece.start - at;
+                summary.holes += 1;
+                summary.unseen_octets += piece.start - at;
             }
             let is_front = piece.start <= self.una;
             at = piece.end;
@@ -302,7 +282,7 @@ impl Acknowledged {
                 let is_reported = self.room(piece.start) == Room::Enough;
                 let is_late =
                     is_reported && piece.cover.is_none() && piece.end <= self.sacked_before;
-                advance.late_packets += u64::from(is_late);
+                summary.late_packets += u64::from(is_late);
                 if piece.cover.is_none() {
                     if is_reported && piece.end < ack.highest {
                         late.octets += piece.end - piece.start;
@@ -311,6 +291,7 @@ impl Acknowledged {
                     newest = piece.first.map(|first| time - first.time);
                     beyond = piece.first.map(|first| (piece.start, first.time));
                 }
+                pieces.reuse(piece);
                 continue;
             }
             piece.cover.get_or_insert(Cover {
@@ -325,23 +306,25 @@ impl Acknowledged {
             if is_front {
                 filled = piece.again.last().map(|copy| copy.time);
             }
-            advance.again.push(piece);
+            again.push(*piece);
         }
         // If a retransmission filled the gap, it reveals arrivals that the receiver had not
         // reported.
-        advance.late = Some(late).filter(|late| late.octets > 0 && advance.again.is_empty());
+        let is_once = again.is_empty();
+        let is_late = late.octets > 0 && is_once;
+        summary.late.extend(is_late.then_some(late));
         // The FIN's number is not data, and the FIN may be missing from the capture.
         let is_fin = ack.una == at + 1 && at >= ack.next;
         if at < ack.una && !is_fin && !is_first && ack.has_data {
-            advance.holes += 1;
-            advance.unseen_octets += ack.una - at;
+            summary.holes += 1;
+            summary.unseen_octets += ack.una - at;
         }
-        let is_clean = advance.again.is_empty() && advance.holes == 0;
-        advance.sample = newest.filter(|_| is_clean);
-        for piece in &mut advance.again {
+        let is_clean = is_once && summary.holes == 0;
+        summary.sample = newest.filter(|_| is_clean).or(summary.sample);
+        for piece in &mut again {
             self.see_beyond(piece, time, beyond);
         }
-        advance
+        again
     }
 
     /// Marks whether data `beyond` the piece arrived after the piece, as no earlier acknowledgment

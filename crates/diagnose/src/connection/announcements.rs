@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::{
-    segment::{FIN, RST, SYN, Segment},
+    segment::{RST, SYN, Segment},
     time::{MILLISECOND, Nanos, SECOND},
 };
 
@@ -228,11 +228,7 @@ impl Announced {
         if let Some(id) = segment.id.filter(|_| !is_syn) {
             self.numbering.see(id);
         }
-        let taken = u32::from(is_syn) + u32::from(segment.has(FIN));
-        let next = segment
-            .seq
-            .wrapping_add(segment.payload)
-            .wrapping_add(taken);
+        let next = segment.end();
         if self.next.is_none_or(|(known, _)| is_after(next, known)) {
             self.next = Some((next, segment.time));
         }

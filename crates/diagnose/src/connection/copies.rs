@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use anabranch_wire::Flags;
+
 use crate::{
     retransmission::need::is_before,
     segment::{FIN, SYN, Segment},
@@ -27,13 +29,44 @@ const MIRRORED: u64 = 8;
 /// Acknowledgments that must have come twice before others count as copies.
 const FEW_PAIRS: u64 = 4;
 
-/// A packet of which a copy may follow.
+/// A packet of which a copy may follow: the fields by which a copy is recognized.
 #[derive(Debug)]
 struct Recent {
-    segment: Segment,
+    time: Nanos,
+    seq: u32,
+    /// One past its last sequence number.
+    end: u32,
+    payload: u32,
+    ack: Option<u32>,
+    stamps: Option<(u32, u32)>,
+    window: u16,
+    flags: Flags,
+    id: Option<u16>,
+    has_all_options: bool,
+    blocks: Box<[(u32, u32)]>,
     /// It acknowledged more than the packets before it, and has no data.
     is_advance: bool,
     copies: u32,
+}
+
+impl Recent {
+    /// Whether a packet is equal except for fields that devices on the path change: hop limit, MSS.
+    fn is_equal(&self, other: &Segment) -> bool {
+        self.seq == other.seq
+            && self.payload == other.payload
+            && self.flags == other.flags
+            && self.id == other.id
+            && self.has_state_of(other)
+    }
+
+    /// Whether a sender in the same state sent both packets.
+    fn has_state_of(&self, other: &Segment) -> bool {
+        // If the capture truncates packets, a VLAN tag on one of the two moves the cut.
+        let have_options = self.has_all_options && other.has_all_options;
+        self.ack == other.ack
+            && self.window == other.window
+            && (!have_options || (self.stamps == other.stamps && *self.blocks == *other.blocks()))
+    }
 }
 
 /// The latest packets of one sender, and counts of packets that came twice.
@@ -70,19 +103,19 @@ impl Copies {
         self.forget(segment.time - LATEST_IDENTIFIED);
         let found = self.find(segment);
         let is_recut =
-            || !self.is_new(segment) && self.is_recut(segment, end(segment), &round_trip);
+            || !self.is_new(segment) && self.is_recut(segment, segment.end(), &round_trip);
         if found.is_none() && is_recut() {
             self.recut += 1;
             return true;
         }
         let is_copy = found.is_some_and(|at| {
-            let since = segment.time - self.recent[at].segment.time;
+            let since = segment.time - self.recent[at].time;
             let is_early = since <= LATEST && self.is_mirrored() && self.lacks_copies(at, segment);
             is_early || self.is_too_soon(segment, since, &round_trip)
         });
         if let Some(original) = found.and_then(|at| self.recent.get_mut(at)) {
             original.copies += 1;
-            if segment.time - original.segment.time <= LATEST {
+            if segment.time - original.time <= LATEST {
                 self.pairs += u64::from(original.is_advance);
                 original.is_advance = false;
             }
@@ -109,13 +142,13 @@ impl Copies {
         let most = self.most.max(1);
         let has_room =
             |one: &Recent| takes_numbers || self.is_identified(segment) || one.copies < most;
-        recent.rposition(|one| is_equal(&one.segment, segment) && has_room(one))
+        recent.rposition(|one| one.is_equal(segment) && has_room(one))
     }
 
     /// Whether a segment has new data, or a new acknowledgment if it has no data.
     fn is_new(&self, segment: &Segment) -> bool {
         if takes_numbers(segment) {
-            self.next.is_none_or(|next| is_before(next, end(segment)))
+            self.next.is_none_or(|next| is_before(next, segment.end()))
         } else {
             self.is_advance(segment)
         }
@@ -128,7 +161,7 @@ impl Copies {
         round_trip: impl Fn() -> Option<Nanos>,
     ) -> Option<Segment> {
         let next = self.next?;
-        let is_partly_new = is_before(segment.seq, next) && is_before(next, end(segment));
+        let is_partly_new = is_before(segment.seq, next) && is_before(next, segment.end());
         if !is_partly_new || !self.is_mirrored() || !self.is_recut(segment, next, &round_trip) {
             return None;
         }
@@ -153,14 +186,14 @@ impl Copies {
         }
         let earliest = segment.time - soon(round_trip());
         let mut reached = segment.seq;
-        for Recent { segment: other, .. } in &self.recent {
+        for other in &self.recent {
             let has_next = other.payload > 0
                 && other.time >= earliest
-                && is_same_state(other, segment)
+                && other.has_state_of(segment)
                 && !is_before(reached, other.seq)
-                && is_before(reached, end(other));
+                && is_before(reached, other.end);
             if has_next {
-                reached = end(other);
+                reached = other.end;
             }
         }
         !is_before(reached, upto)
@@ -208,7 +241,7 @@ impl Copies {
 
     fn forget(&mut self, earliest: Nanos) {
         while let Some(one) = self.recent.front()
-            && (one.segment.time < earliest || self.recent.len() >= MOST)
+            && (one.time < earliest || self.recent.len() >= MOST)
         {
             self.recent.pop_front();
         }
@@ -224,12 +257,22 @@ impl Copies {
         }
         let is_advance = is_advance && !takes_numbers(segment);
         self.advances += u64::from(is_advance);
-        let end = end(segment);
+        let end = segment.end();
         if self.next.is_none_or(|next| is_before(next, end)) {
             self.next = Some(end);
         }
         self.recent.push_back(Recent {
-            segment: *segment,
+            time: segment.time,
+            seq: segment.seq,
+            end,
+            payload: segment.payload,
+            ack: segment.ack,
+            stamps: segment.stamps,
+            window: segment.window,
+            flags: segment.flags,
+            id: segment.id,
+            has_all_options: segment.has_all_options,
+            blocks: segment.blocks().into(),
             is_advance,
             copies: 0,
         });
@@ -243,31 +286,4 @@ fn soon(round_trip: Option<Nanos>) -> Nanos {
 
 fn takes_numbers(segment: &Segment) -> bool {
     segment.payload > 0 || segment.has(SYN | FIN)
-}
-
-/// One past the segment's last sequence number.
-fn end(segment: &Segment) -> u32 {
-    let controls = u32::from(segment.has(SYN)) + u32::from(segment.has(FIN));
-    segment
-        .seq
-        .wrapping_add(segment.payload)
-        .wrapping_add(controls)
-}
-
-/// Whether two packets are equal except for fields that devices on the path change: hop limit, MSS.
-fn is_equal(one: &Segment, other: &Segment) -> bool {
-    one.seq == other.seq
-        && one.payload == other.payload
-        && one.flags == other.flags
-        && one.id == other.id
-        && is_same_state(one, other)
-}
-
-/// Whether a sender in the same state sent both packets.
-fn is_same_state(one: &Segment, other: &Segment) -> bool {
-    // If the capture truncates packets, a VLAN tag on one of the two moves the cut.
-    let have_options = one.has_all_options && other.has_all_options;
-    one.ack == other.ack
-        && one.window == other.window
-        && (!have_options || (one.stamps == other.stamps && one.blocks() == other.blocks()))
 }

@@ -22,10 +22,7 @@ impl Gaps {
         self.open.push_back(Gap {
             start,
             end,
-            time: copy.time,
-            stamp: copy.stamp,
-            id: copy.id,
-            ack: copy.ack,
+            packet: *copy,
             is_bare,
         });
     }

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use crate::report::UnscaledWindow;
+
 /// Maximum number of segments that wait for an acknowledgment. Beyond it, the oldest are skipped.
 const MOST: usize = 4096;
 /// Maximum number of segments of one range that are examined: a retransmission or a SACK block
@@ -41,13 +43,8 @@ pub(crate) struct Delivered {
     edge: Option<i64>,
     /// Octets of the largest segment that was acknowledged.
     pub(crate) largest: i64,
-    /// Segments whose first copy arrived, within the window without its scale.
-    pub(crate) within: u64,
-    /// Segments with a copy beyond that window that arrived.
-    pub(crate) beyond: u64,
-    /// Segments whose first copy was lost, beyond that window and within.
-    pub(crate) lost_beyond: u64,
-    pub(crate) lost_within: u64,
+    /// Segments by their end in the window without its scale.
+    pub(crate) counts: UnscaledWindow,
 }
 
 impl Delivered {
@@ -130,10 +127,10 @@ impl Delivered {
     fn arrive(&mut self, one: Sent) {
         self.largest = self.largest.max(one.least);
         let count = match one.position {
-            Position::Beyond => &mut self.beyond,
-            Position::FirstBeyond => &mut self.lost_beyond,
-            Position::Within if one.is_repeated => &mut self.lost_within,
-            Position::Within => &mut self.within,
+            Position::Beyond => &mut self.counts.arrived_beyond,
+            Position::FirstBeyond => &mut self.counts.lost_beyond,
+            Position::Within if one.is_repeated => &mut self.counts.lost_within,
+            Position::Within => &mut self.counts.arrived_within,
         };
         *count += 1;
     }
@@ -146,8 +143,8 @@ impl Delivered {
         }
         for one in waiting.iter().filter(|one| !one.has_arrived) {
             let count = match one.position {
-                Position::Within => &mut self.lost_within,
-                Position::FirstBeyond | Position::Beyond => &mut self.lost_beyond,
+                Position::Within => &mut self.counts.lost_within,
+                Position::FirstBeyond | Position::Beyond => &mut self.counts.lost_beyond,
             };
             *count += 1;
         }
@@ -183,13 +180,25 @@ mod tests {
         delivered.send(0, 1000);
         delivered.send(0, 1000);
         delivered.acknowledge(1000);
-        assert_eq!((delivered.beyond, delivered.lost_beyond), (1, 0));
+        assert_eq!(
+            (
+                delivered.counts.arrived_beyond,
+                delivered.counts.lost_beyond
+            ),
+            (1, 0)
+        );
         delivered.announce(1000, 500);
         delivered.send(1000, 2000);
         delivered.announce(1000, 1000);
         delivered.send(1000, 2000);
         delivered.acknowledge(2000);
-        assert_eq!((delivered.beyond, delivered.lost_beyond), (1, 1));
+        assert_eq!(
+            (
+                delivered.counts.arrived_beyond,
+                delivered.counts.lost_beyond
+            ),
+            (1, 1)
+        );
     }
 
     #[test]
@@ -206,7 +215,16 @@ mod tests {
         delivered.select(3000, 4000);
         delivered.send(2000, 3000);
         delivered.finish();
-        assert_eq!((delivered.within, delivered.beyond), (2, 1));
-        assert_eq!((delivered.lost_within, delivered.lost_beyond), (0, 2));
+        assert_eq!(
+            (
+                delivered.counts.arrived_within,
+                delivered.counts.arrived_beyond
+            ),
+            (2, 1)
+        );
+        assert_eq!(
+            (delivered.counts.lost_within, delivered.counts.lost_beyond),
+            (0, 2)
+        );
     }
 }

@@ -10,7 +10,6 @@ use super::{
     policer::Policing,
     route_change::{Route, Sample},
     rtt::Rtt,
-    sack_check::SackCheck,
     scoreboard::Scoreboard,
     sender::Sender,
     sender_view::{Arrival, Due, FURTHEST},
@@ -30,10 +29,10 @@ use crate::{
 };
 
 /// One direction of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Direction {
-    scoreboard: Scoreboard,
-    sender: Sender,
+    pub(crate) scoreboard: Scoreboard,
+    pub(crate) sender: Sender,
     pub(crate) rtt: Rtt,
     /// The minimum round-trip times to the receiver and to the sender.
     pub(crate) routes: [Route; 2],
@@ -51,18 +50,8 @@ pub(crate) struct Direction {
 impl Direction {
     pub(crate) fn new(start: Nanos) -> Self {
         Self {
-            scoreboard: Scoreboard::default(),
-            sender: Sender::new(),
-            rtt: Rtt::default(),
-            routes: Default::default(),
-            policing: Policing::default(),
-            ledger: Ledger::default(),
             account: Account::new(start),
-            counts: Counts::default(),
-            path: Observer::default(),
-            acks: Acks::default(),
-            reaction: None,
-            delivered: Delivered::default(),
+            ..Self::default()
         }
     }
 
@@ -73,60 +62,9 @@ impl Direction {
             .permit(i64::from(mss) - if has_stamps { 12 } else { 0 });
     }
 
-    /// Octets of data, from the first to the last that was sent or acknowledged.
-    pub(crate) fn octets(&self) -> i64 {
-        self.scoreboard.octets()
-    }
-
-    /// The largest amount in flight.
-    pub(crate) fn highest_flight(&self) -> i64 {
-        self.sender.highest_flight()
-    }
-
-    /// The number of the first octet of data, once it is known.
-    pub(crate) fn first(&self) -> Option<u32> {
-        self.scoreboard.first()
-    }
-
-    /// SACK blocks, by whether a receiver can have sent them.
-    pub(crate) fn sack_check(&self) -> &SackCheck {
-        self.scoreboard.sack_check()
-    }
-
-    /// Opens this direction with a SYN: the first octet has the next number.
-    pub(crate) fn open(&mut self, segment: &Segment) {
-        self.scoreboard.open(segment);
-    }
-
-    /// Opens this direction with a SYN-ACK other than the first.
-    pub(crate) fn open_again(&mut self, segment: &Segment) {
-        self.scoreboard.open_again(segment);
-    }
-
     /// Whether data or an acknowledgment belongs to the SYN that opened this direction.
     pub(crate) fn is_confirmed(&self) -> bool {
-        self.counts.data_packets > 0 || self.scoreboard.una() >= 0
-    }
-
-    /// Records that the sender uses one counter of identifications for several connections.
-    pub(crate) fn share_counter(&mut self) {
-        self.scoreboard.share_counter();
-    }
-
-    /// Octets of data that were captured, each counted once.
-    pub(crate) fn captured(&self) -> i64 {
-        self.scoreboard.captured()
-    }
-
-    /// Octets from the first captured one to the last.
-    pub(crate) fn span(&self) -> i64 {
-        self.scoreboard.span()
-    }
-
-    /// Whether the last segment may have waited for the application: all data had been acknowledged
-    /// when it was sent.
-    pub(crate) fn may_be_late(&self) -> bool {
-        self.sender.may_be_late()
+        self.counts.data_packets > 0 || self.scoreboard.acknowledged.una >= 0
     }
 
     /// The rate of a policer in octets per second. Pauses of the application would change the rate,
@@ -149,22 +87,17 @@ impl Direction {
         }
     }
 
-    /// The time of the last segment that ended a wait.
-    pub(crate) fn last_sent(&self) -> Option<Nanos> {
-        self.sender.last_sent()
-    }
-
     /// Records the sender's response time to an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
         self.rtt.answer(took, counts);
         if self.sender.is_released() {
-            let least = took + self.rtt.min().unwrap_or(0);
-            let next = self.scoreboard.next();
+            let least = took + self.rtt.min.unwrap_or(0);
+            let next = self.scoreboard.next;
             self.routes[1].see(
                 Sample {
                     time,
                     took,
-                    flight: next - self.sender.una().max(0),
+                    flight: next - self.sender.view.una.max(0),
                     passed: next,
                 },
                 least,
@@ -181,12 +114,12 @@ impl Direction {
         budget: &mut Budget,
     ) {
         self.counts.packets += 1;
-        self.scoreboard.see(segment);
+        self.scoreboard.ids.see(segment);
         if let Some(ack) = segment.ack {
             self.sender.prove(ack);
         }
         self.arrive(segment.time, segment.echo(), delays);
-        self.sender.begin(self.scoreboard.next());
+        self.sender.begin(self.scoreboard.next);
         self.settle(segment.time, delays, budget);
         let Some(sent) = self.scoreboard.range(segment) else {
             self.counts.implausible += 1;
@@ -237,9 +170,11 @@ impl Direction {
         }
         let (last, round_trip) = (self.sender.last_sent(), self.rtt.smoothed());
         let round_trip = round_trip.map(|(srtt, _)| srtt);
-        let reaction = self.acks.reaction(sent.time(), last, delays, round_trip);
+        let reaction = self
+            .acks
+            .reaction(sent.segment.time, last, delays, round_trip);
         self.reaction = reaction.filter(|_| trigger.is_none());
-        let next = self.scoreboard.next();
+        let next = self.scoreboard.next;
         let interval = self.sender.interval(sent, next, trigger, &conditions);
         let recovery = self.account.close(&interval, peer.held);
         if self.sender.see_pattern(sent, next, trigger.is_some()) {
@@ -248,20 +183,20 @@ impl Direction {
         self.change_phase(sent, trigger, &conditions);
         self.account.go_on(recovery, trigger.is_some());
         self.path.data(Sent {
-            time: sent.time(),
+            time: sent.segment.time,
             start: sent.start,
             end: sent.end,
             next,
-            una: self.sender.una(),
+            una: self.sender.view.una,
             is_recovering: self.sender.is_recovering(),
             by_timer: trigger == Some(Trigger::Rto),
-            sacked: self.sender.sacked(),
+            sacked: self.sender.view.sacked,
             is_reduced: segment.has(CWR),
             is_full: self.sender.is_window_full(next.max(sent.end)),
             is_tcp: segment.quic.is_none(),
         });
         self.scoreboard.move_to(sent);
-        self.sender.leave(segment, self.scoreboard.next());
+        self.sender.leave(segment, self.scoreboard.next);
     }
 
     /// Updates the phase. A retransmission begins or continues a recovery, to which the time before
@@ -272,11 +207,11 @@ impl Direction {
         trigger: Option<Trigger>,
         conditions: &Conditions,
     ) {
-        let time = sent.time();
+        let time = sent.segment.time;
         let mut start = time;
         if self.sender.begins_recovery(trigger) {
             if let Some(round_trip) = conditions.round_trip()
-                && sent.start <= self.sender.una()
+                && sent.start <= self.sender.view.una
             {
                 let patience = round_trip + round_trip / 2;
                 start = self
@@ -289,7 +224,7 @@ impl Direction {
             self.policing
                 .lose(left, sent.start.max(0), conditions.is_queued);
         }
-        if self.sender.change_phase(trigger, self.scoreboard.next()) {
+        if self.sender.change_phase(trigger, self.scoreboard.next) {
             self.account.begin_recovery(start);
         }
     }
@@ -301,7 +236,7 @@ impl Direction {
         conditions: &Conditions,
         budget: &mut Budget,
     ) -> Option<Trigger> {
-        let timer = self.sender.timer(sent.time(), conditions);
+        let timer = self.sender.timer(sent.segment.time, conditions);
         let mss = self.sender.mss();
         match self.scoreboard.enter(sent, timer, mss, conditions.delays) {
             Entry::New => {
@@ -357,10 +292,11 @@ impl Direction {
         }
         self.ledger.add(
             Retransmission {
-                is_queued,
+                queue_full: is_queued,
                 earlier: marked.earlier,
                 ..Retransmission::new(sent.segment, sent.start, trigger)
             },
+            sent.segment.time,
             marked.parts,
             is_unseen,
             budget,
@@ -379,7 +315,7 @@ impl Direction {
             .rtt
             .smoothed()
             .map_or(0, |(srtt, _)| srtt + delays.back());
-        let (next, mss) = (self.scoreboard.next(), self.sender.mss());
+        let (next, mss) = (self.scoreboard.next, self.sender.mss());
         let due = Due {
             now,
             latest,
@@ -412,17 +348,17 @@ impl Direction {
             self.counts.implausible += 1;
             return None;
         };
-        let (time, before) = (segment.time, self.scoreboard.una());
+        let (time, before) = (segment.time, self.scoreboard.acknowledged.una);
         let round_trip = delays
             .round_trip()
-            .or(self.rtt.to_receiver().map(|(srtt, _)| srtt));
+            .or(self.rtt.smoothed.map(|(srtt, _)| srtt));
         let summary = self.scoreboard.acknowledge(&Incoming {
             segment,
             una,
             window,
             mss: self.sender.mss(),
             has_data: self.counts.data_packets > 0,
-            hole: self.path.hole(),
+            hole: self.path.hole,
             round_trip: round_trip.unwrap_or(0),
         });
         self.take(&summary);
@@ -432,7 +368,7 @@ impl Direction {
         if let Some(sample) = summary.sample {
             self.sample(time, sample, delays);
         }
-        let is_current = una >= self.scoreboard.una();
+        let is_current = una >= self.scoreboard.acknowledged.una;
         let is_prompt = segment.payload == 0 && una - before >= 2 * self.sender.mss();
         if let Some(sample) = summary.sample.filter(|_| is_prompt) {
             self.rtt.see_prompt(time, sample);
@@ -444,20 +380,20 @@ impl Direction {
             }
         } else if is_current {
             let top = self.scoreboard.top(una);
-            let octets = una + self.scoreboard.sacked_octets();
+            let octets = una + self.scoreboard.acknowledged.sacked.octets();
             let is_open = summary.advances && !self.sender.is_recovering();
-            let is_all = top >= self.scoreboard.next();
+            let is_all = top >= self.scoreboard.next;
             self.path
                 .acknowledge(time, top, octets, summary.sample, is_open, is_all);
             self.path.window(window);
         }
         if is_current {
             self.counts.zero_windows += u64::from(window == Some(0));
-            let least = delays.to_receiver.or(self.rtt.min()).unwrap_or(0);
+            let least = delays.to_receiver.or(self.rtt.min).unwrap_or(0);
             self.sender.expect(Arrival {
                 time: time + delays.back(),
                 una,
-                sacked: self.scoreboard.sacked_octets(),
+                sacked: self.scoreboard.acknowledged.sacked.octets(),
                 window: window.unwrap_or(FURTHEST),
                 stamp: segment.stamps.map(|stamps| stamps.0),
                 is_duplicate: summary.is_duplicate,
@@ -478,7 +414,7 @@ impl Direction {
             let unwrapped = self.scoreboard.unwrap(block.0, una);
             let length = i64::from(block.1.wrapping_sub(block.0));
             // A device may have changed the block.
-            let is_sent = |start: &i64| start + length <= self.scoreboard.next();
+            let is_sent = |start: &i64| start + length <= self.scoreboard.next;
             if let Some(start) = unwrapped.filter(is_sent) {
                 self.delivered.select(start, start + length);
             }
@@ -506,14 +442,14 @@ impl Direction {
 
     /// Records a round-trip sample between the capture point and the receiver.
     fn sample(&mut self, time: Nanos, took: Nanos, delays: Delays) {
-        let is_loaded = self.account.clock.last() == Some(Limit::Bottleneck);
+        let is_loaded = self.account.clock.last == Some(Limit::Bottleneck);
         self.rtt.sample(took, is_loaded);
-        let una = self.scoreboard.una().max(0);
+        let una = self.scoreboard.acknowledged.una.max(0);
         self.routes[0].see(
             Sample {
                 time,
                 took,
-                flight: self.scoreboard.next() - una,
+                flight: self.scoreboard.next - una,
                 passed: una,
             },
             took + delays.back(),
@@ -531,11 +467,11 @@ impl Direction {
         if piece.again.is_empty() {
             return;
         }
-        let ceiling = self.rtt.to_receiver();
+        let ceiling = self.rtt.smoothed;
         let path = Path {
             floor: delays.to_receiver,
             ceiling: ceiling.map(|(srtt, var)| srtt + (4 * var).max(srtt / 4)),
-            last_ack: self.scoreboard.last_ack(),
+            last_ack: self.scoreboard.acknowledged.last,
         };
         let is_lost = self.ledger.judge(piece, path, budget);
         self.path
@@ -568,11 +504,11 @@ impl Direction {
         self.scoreboard.finish();
         let wait = Wait {
             is_last: true,
-            is_idle: self.sender.una() >= self.scoreboard.next(),
+            is_idle: self.sender.view.una >= self.scoreboard.next,
             is_small: self.sender.ends_small(),
             ..Wait::default()
         };
-        let has_fin = self.scoreboard.has_fin();
+        let has_fin = self.scoreboard.has_fin;
         let asked = peer
             .last_data
             .filter(|time| self.counts.last_data.is_some_and(|own| own < *time));

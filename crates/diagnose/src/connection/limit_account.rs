@@ -28,7 +28,7 @@ pub(crate) struct Learned {
 }
 
 /// The account of the sender's time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) clock: Clock,
     episodes: Episodes,
@@ -51,14 +51,7 @@ impl Account {
     pub(crate) fn new(start: Nanos) -> Self {
         Self {
             clock: Clock::new(start),
-            episodes: Episodes::default(),
-            unread: Unread::default(),
-            closing: 0,
-            turns: 0,
-            latency: 0,
-            answering: 0,
-            peer: 0,
-            has_gap: false,
+            ..Self::default()
         }
     }
 
@@ -103,7 +96,7 @@ impl Account {
         self.spend_first(interval, &wait, thought);
         let before = self.clock.own();
         let is_written = || {
-            let last = self.clock.last();
+            let last = self.clock.last;
             matches!(last, Some(Limit::Application | Limit::SendBuffer))
         };
         let follows = match interval.follows {
@@ -160,7 +153,7 @@ impl Account {
             ..Wait::default()
         };
         if interval.drain > interval.least.unwrap_or(Nanos::MAX) / 4 {
-            let end = self.clock.at() + interval.drain;
+            let end = self.clock.at + interval.drain;
             self.clock.spend(end.min(asked), &full);
         }
     }
@@ -168,7 +161,7 @@ impl Account {
     /// Attributes the wait for a request: the data that it answers travels, the peer's application
     /// responds, the request travels. Returns the time attributed to round trips.
     fn spend_turn(&mut self, asked: Nanos, back: Nanos, wait: &Wait, thought: Nanos) -> Nanos {
-        let start = self.clock.at();
+        let start = self.clock.at;
         let before = self.clock.shares.of(Limit::RoundTrips);
         let whole = (asked - start).max(0);
         let thought = thought.clamp(0, whole);
@@ -239,7 +232,7 @@ impl Account {
             self.spend_turn(asked.min(end), 0, wait, peer.held - self.peer);
         }
         self.clock.spend(end, wait);
-        self.closing = self.clock.quiet();
+        self.closing = self.clock.quiet;
         if has_fin {
             let after = self.clock.own() - before;
             self.closing = self.closing.max(after);

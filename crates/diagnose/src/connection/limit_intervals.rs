@@ -3,19 +3,23 @@
 use super::buffer_refills::{Refill, Refills};
 use crate::{
     limit::{Limit, Shares, Wait},
-    stall::{MOST, Stall},
-    time::Nanos,
+    report::{Role, Stall},
+    time::{Nanos, seconds},
     trace::timeline::Timeline,
 };
 
 /// The limits to which time is attributed until the amount in flight proves constant.
 const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
 
+/// Pauses that are stored for each direction. All are counted.
+const MOST: usize = 1_000;
+
 /// The running account of a direction's time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Clock {
-    at: Nanos,
-    last: Option<Limit>,
+    /// The time up to which the account is complete, and the limit of the last interval.
+    pub(crate) at: Nanos,
+    pub(crate) last: Option<Limit>,
     is_closed: bool,
     /// Time at the current amount in flight attributed to the congestion window and to the
     /// bottleneck.
@@ -32,7 +36,7 @@ pub(crate) struct Clock {
     /// Application time in which the peer's application had not sent its message.
     pub(crate) peers: Nanos,
     /// Application time since the last data of either end, and the time of that data.
-    quiet: Nanos,
+    pub(crate) quiet: Nanos,
     quiet_since: Nanos,
     /// Whether the peer has sent a message since the last segment, and whether the segments sent
     /// now answer it.
@@ -50,28 +54,9 @@ impl Clock {
     pub(crate) fn new(start: Nanos) -> Self {
         Self {
             at: start,
-            last: None,
-            is_closed: false,
-            level: [0; 2],
-            refills: Refills::default(),
-            missed: None,
-            current: None,
-            longest: None,
-            peers: 0,
-            quiet: 0,
             quiet_since: start,
-            has_asked: false,
-            is_answer: false,
-            shares: Shares::default(),
-            stalls: Vec::new(),
-            stalls_not_kept: 0,
-            timeline: None,
+            ..Self::default()
         }
-    }
-
-    /// The limit of the last interval.
-    pub(crate) fn last(&self) -> Option<Limit> {
-        self.last
     }
 
     /// Attributes the time up to `until` by the rule that holds for `wait`.
@@ -97,11 +82,6 @@ impl Clock {
         limit
     }
 
-    /// The time up to which the account is complete.
-    pub(crate) fn at(&self) -> Nanos {
-        self.at
-    }
-
     /// Application time without the peer's part.
     pub(crate) fn own(&self) -> Nanos {
         self.shares.of(Limit::Application) - self.peers
@@ -110,11 +90,6 @@ impl Clock {
     /// Time for which this end held its messages back: its application, or Nagle's algorithm.
     pub(crate) fn held(&self) -> Nanos {
         self.own() + self.shares.of(Limit::DelayedAckNagle)
-    }
-
-    /// Application time since the last data of both ends.
-    pub(crate) fn quiet(&self) -> Nanos {
-        self.quiet
     }
 
     /// Records that either end sends data.
@@ -251,7 +226,7 @@ impl Clock {
         }
         self.peers = 0;
         for stall in self.stalls.iter_mut().filter(|one| !is_known(one.cause)) {
-            stall.cause = Limit::Undecidable;
+            (stall.cause, stall.side) = (Limit::Undecidable, None);
         }
         if let Some(timeline) = &mut self.timeline {
             timeline.undecide(is_known);
@@ -325,12 +300,17 @@ impl Clock {
         let is_peers =
             longest == Limit::Application && 2 * (before - since) > duration && peers > 0;
         if self.stalls.len() < MOST {
+            let side = if is_peers {
+                Role::Receiver
+            } else {
+                Role::Sender
+            };
             self.stalls.push(Stall {
-                start: since,
-                duration,
+                start_s: seconds(since),
+                duration_s: seconds(duration),
                 cause: longest,
-                is_peers,
-                packets,
+                side: (longest == Limit::Application).then_some(side),
+                packets: packets.into_iter().flatten().collect(),
             });
         } else {
             self.stalls_not_kept += 1;

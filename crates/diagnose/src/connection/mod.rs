@@ -43,7 +43,7 @@ use crate::{
     time::{Nanos, from_millis},
     trace::{Trace, Tracer},
 };
-use announcements::{Announced, Origin, Sign};
+use announcements::Announced;
 use copies::Copies;
 use direction::Direction;
 use handshake::Handshake;
@@ -59,7 +59,7 @@ pub(crate) struct Connection {
     pub(crate) start: Nanos,
     pub(crate) last: Nanos,
     pub(crate) packets: u64,
-    announced: [Announced; 2],
+    pub(crate) announced: [Announced; 2],
     hosts: [Turnaround; 2],
     copies: [Copies; 2],
     answers: [Answers; 2],
@@ -105,17 +105,30 @@ impl Connection {
     pub(crate) fn is_another(&self, segment: &Segment) -> bool {
         let from = self.from(segment);
         let has_other_number = |first: u32| first != segment.seq.wrapping_add(1);
-        let is_other = self.directions[from].first().is_some_and(has_other_number);
+        let is_other = self.directions[from]
+            .scoreboard
+            .first()
+            .is_some_and(has_other_number);
         if !segment.has(SYN) || !is_other {
             return false;
         }
         // The SYN that a SYN-ACK acknowledges may be missing from the capture.
         segment.ack.is_none_or(|ack| {
             let is_ended = self.is_over() || self.announced[1 - from].syns == 0;
-            self.open.is_some() && is_ended && self.directions[1 - from].first() != Some(ack)
+            self.open.is_some()
+                && is_ended
+                && self.directions[1 - from].scoreboard.first() != Some(ack)
         })
     }
 
+    /// Whether the segment's ends are the connection's.
+    pub(crate) fn has(&self, segment: &Segment) -> bool {
+        let [a, b] = &self.ends;
+        (segment.source == *a && segment.target == *b)
+            || (segment.source == *b && segment.target == *a)
+    }
+
+    /// The end that sent the segment.
     pub(crate) fn from(&self, segment: &Segment) -> usize {
         usize::from(segment.source != self.ends[0])
     }
@@ -146,21 +159,6 @@ impl Connection {
         })
     }
 
-    /// The frame of the first RST of each end.
-    pub(crate) fn resets(&self) -> [Option<u64>; 2] {
-        [self.announced[0].rst, self.announced[1].rst]
-    }
-
-    /// The origin of the first RST in the name of an end.
-    pub(crate) fn reset_origin(&self, from: usize) -> Origin {
-        self.announced[from].reset_origin()
-    }
-
-    /// The signs that a device on the path sent the first RST in the name of an end.
-    pub(crate) fn reset_signs(&self, from: usize) -> Vec<Sign> {
-        self.announced[from].reset_signs()
-    }
-
     /// The receiver of an end's data scales its window (RFC 7323 §2.2).
     pub(crate) fn scales_window(&self, from: usize) -> bool {
         let [a, b] = &self.announced;
@@ -174,13 +172,8 @@ impl Connection {
     /// Retransmissions that are listed.
     pub(crate) fn kept_retransmissions(&self) -> u64 {
         let ways = self.directions.iter();
-        ways.map(|direction| direction.ledger.kept().len() as u64)
+        ways.map(|direction| direction.ledger.kept.len() as u64)
             .sum()
-    }
-
-    /// SYNs of each end.
-    pub(crate) fn syns(&self) -> [u32; 2] {
-        [self.announced[0].syns, self.announced[1].syns]
     }
 
     /// The end whose SYN lacks window scaling, so that neither end may scale (RFC 7323 §2.2). A
@@ -193,19 +186,17 @@ impl Connection {
 
     /// The minimum response time of each host.
     pub(crate) fn least_answers(&self) -> [Option<Nanos>; 2] {
-        [self.hosts[0].min(), self.hosts[1].min()]
+        [self.hosts[0].min, self.hosts[1].min]
     }
 
     /// The delays of the path for the data of one end.
     pub(crate) fn delays(&self, from: usize) -> Delays {
         Delays {
-            to_receiver: self.hosts[1 - from].min(),
+            to_receiver: self.hosts[1 - from].min,
             to_sender: self.hosts[from].recent(),
             // A sender that paces also responds late: only variation that appears in round trips
             // counts.
-            jitter: self.hosts[from]
-                .jitter()
-                .min(self.directions[from].rtt.step()),
+            jitter: self.hosts[from].jitter.min(self.directions[from].rtt.step),
         }
     }
 
@@ -214,7 +205,9 @@ impl Connection {
         if self.not_captured().is_some() {
             return None;
         }
-        let from = usize::from(self.directions[1].octets() > self.directions[0].octets());
+        let from = usize::from(
+            self.directions[1].scoreboard.octets() > self.directions[0].scoreboard.octets(),
+        );
         let (data, back) = (&self.directions[from], &self.directions[1 - from]);
         let duration = self.last - self.start;
         let share = |limits: &[Limit]| {
@@ -230,7 +223,7 @@ impl Connection {
             direction: DirectionName::BOTH[from],
             start: self.start,
             duration,
-            octets: u64::try_from(data.octets()).unwrap_or_default(),
+            octets: u64::try_from(data.scoreboard.octets()).unwrap_or_default(),
             is_closed: self.announced[from].fin,
             is_from_start: self.handshake() == Handshake::Seen,
             // Without the handshake, SACK blocks appear only if segments are lost.
@@ -240,17 +233,15 @@ impl Connection {
             paced: share(&[Limit::Pacing]),
             window_limited: share(&[Limit::ReceiveWindow, Limit::ZeroWindow]),
             buffer_limited: share(&[Limit::SendBuffer]),
-            highest_flight: data.highest_flight(),
+            highest_flight: data.sender.releases.pattern.highest,
             median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),
         };
         data.path.model(&facts, &back.path)
     }
 
-    /// Records that the host that sent a segment uses one counter of identifications for several
-    /// connections.
-    pub(crate) fn share_counter(&mut self, segment: &Segment) {
-        let from = self.from(segment);
-        self.directions[from].share_counter();
+    /// Records that an end's host uses one counter of identifications for several connections.
+    pub(crate) fn share_counter(&mut self, from: usize) {
+        self.directions[from].scoreboard.ids.share();
     }
 
     /// Time at the end in which neither application had more to send.
@@ -265,16 +256,20 @@ impl Connection {
         one.max(other).map(|last| usize::from(one != Some(last)))
     }
 
-    /// Adds a segment of this connection, in order of time.
-    pub(crate) fn add(&mut self, segment: &Segment, budget: &mut Budget) {
-        let from = self.from(segment);
+    /// Adds a segment that the end `from` sent, in order of time.
+    pub(crate) fn add(&mut self, segment: &Segment, from: usize, budget: &mut Budget) {
         let time = segment.time;
         self.packets += 1;
         self.last = self.last.max(time);
-        let Some(segment) = &self.without_copy(segment, from) else {
+        let delays = self.delays(from);
+        let round_trip = || delays.to_sender.and(delays.round_trip());
+        let copies = &mut self.copies[from];
+        let part = copies.new_part(segment, round_trip);
+        let segment = part.as_ref().unwrap_or(segment);
+        if copies.is_copy(segment, round_trip) {
             self.directions[from].counts.see_copy();
             return;
-        };
+        }
         self.choose_answers(segment, from);
         if self.is_foreign(segment, from) {
             self.directions[from].counts.see_foreign();
@@ -287,7 +282,7 @@ impl Connection {
         }
         self.announced[from].fin |= segment.has(FIN);
         if segment.has(RST) {
-            let answer = self.hosts[from].min();
+            let answer = self.hosts[from].min;
             let [a, b] = &mut self.announced;
             let (own, peer) = if from == 0 { (a, b) } else { (b, a) };
             own.see_rst(segment, peer, answer);
@@ -311,7 +306,7 @@ impl Connection {
             }
         }
         let delays = self.delays(from);
-        let peer = self.directions[1 - from].as_peer(self.directions[from].last_sent());
+        let peer = self.directions[1 - from].as_peer(self.directions[from].sender.last_sent());
         self.directions[from].send(segment, delays, peer, budget);
         if let Some(reaction) = self.directions[from].reaction.take()
             && segment.stamps.is_none()
@@ -324,25 +319,16 @@ impl Connection {
             }
         }
         if let Some(took) = took.filter(|_| segment.payload > 0)
-            && !self.directions[from].may_be_late()
+            && !self.directions[from].sender.may_be_late()
         {
             let counts = self.hosts[from].busy(segment.time, took);
             self.directions[from].answer(segment.time, took, counts);
         }
     }
 
-    /// The part of a packet that is no copy made by a mirror port or a bridge.
-    fn without_copy(&mut self, segment: &Segment, from: usize) -> Option<Segment> {
-        let delays = self.delays(from);
-        let round_trip = || delays.to_sender.and(delays.round_trip());
-        let copies = &mut self.copies[from];
-        let part = copies.new_part(segment, round_trip).unwrap_or(*segment);
-        (!copies.is_copy(&part, round_trip)).then_some(part)
-    }
-
     /// Whether a segment belongs to another connection between the same ends, or to none.
     fn is_foreign(&mut self, segment: &Segment, from: usize) -> bool {
-        let firsts = [0, 1].map(|end| self.directions[end].first());
+        let firsts = [0, 1].map(|end| self.directions[end].scoreboard.first());
         if segment.has(SYN) {
             let is_other = firsts[from].is_some_and(|first| first != segment.seq.wrapping_add(1));
             if is_other && !self.directions[from].is_confirmed() {
@@ -371,17 +357,17 @@ impl Connection {
             return;
         }
         for (end, number) in [(from, Some(segment.seq)), (1 - from, segment.ack)] {
-            if let (Some(first), Some(number)) = (self.directions[end].first(), number)
+            if let (Some(first), Some(number)) = (self.directions[end].scoreboard.first(), number)
                 && let Some(answer) = self.answers[end].choose(first, number)
             {
-                self.directions[end].open_again(&answer);
+                self.directions[end].scoreboard.open_again(&answer);
                 self.announce(&answer, end);
             }
         }
     }
 
     fn add_syn(&mut self, segment: &Segment, from: usize) {
-        self.directions[from].open(segment);
+        self.directions[from].scoreboard.open(segment);
         self.announced[from].syns += 1;
         self.announce(segment, from);
     }
@@ -455,11 +441,13 @@ impl Connection {
         }
     }
 
-    /// Adds a segment to the trace.
-    pub(crate) fn note(&mut self, segment: &Segment) {
-        let from = self.from(segment);
+    /// Adds a segment to the trace, if there is one.
+    pub(crate) fn note(&mut self, segment: &Segment, from: usize) {
+        if self.tracer.is_none() {
+            return;
+        }
         let window = segment.ack.and_then(|_| self.window(segment, from));
-        let sequences = [from, 1 - from].map(|end| self.directions[end].first());
+        let sequences = [from, 1 - from].map(|end| self.directions[end].scoreboard.first());
         if let Some(tracer) = &mut self.tracer {
             tracer.add(segment, from, sequences, window);
         }

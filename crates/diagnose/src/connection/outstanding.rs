@@ -7,6 +7,9 @@ use crate::retransmission::piece::Piece;
 /// Maximum number of pieces that are stored: more segments than a window of 16 MiB has.
 const MOST: usize = 1 << 14;
 
+/// Maximum number of boxes that wait for new pieces.
+const MOST_SPARE: usize = 8;
+
 /// Maximum number of pieces of one segment that remain separate. A retransmission joins more than
 /// these, so that the cost per segment is bounded.
 pub(crate) const MOST_TOUCHED: usize = 64;
@@ -16,6 +19,9 @@ pub(crate) const MOST_TOUCHED: usize = 64;
 pub(crate) struct Pieces {
     /// Boxed, so that an insertion in the middle moves little memory.
     pieces: VecDeque<Box<Piece>>,
+    /// Boxes of acknowledged pieces, for new ones.
+    #[expect(clippy::vec_box, reason = "the boxes themselves are reused")]
+    spare: Vec<Box<Piece>>,
 }
 
 impl Pieces {
@@ -31,15 +37,21 @@ impl Pieces {
 
     /// Adds a piece where there is none. Returns the lowest piece if there are too many.
     pub(crate) fn insert(&mut self, piece: Piece) -> Option<Piece> {
+        let piece = if let Some(mut spare) = self.spare.pop() {
+            *spare = piece;
+            spare
+        } else {
+            Box::new(piece)
+        };
         if self
             .pieces
             .back()
             .is_none_or(|last| last.end <= piece.start)
         {
-            self.pieces.push_back(Box::new(piece));
+            self.pieces.push_back(piece);
         } else {
             let at = self.behind(piece.start);
-            self.pieces.insert(at, Box::new(piece));
+            self.pieces.insert(at, piece);
         }
         if self.pieces.len() > MOST {
             return self.take_lowest();
@@ -101,27 +113,24 @@ impl Pieces {
             start,
             end,
             first: originals.max_by_key(|copy| copy.time),
-            again: Vec::new(),
-            gap: None,
-            is_original_late: false,
             cover: joined
                 .last()
                 .and_then(|piece| piece.cover)
                 .filter(|_| all_covered),
-            duplicates: 0,
             overtaken: joined.iter().any(|piece| piece.overtaken),
             room: joined
                 .iter()
                 .map(|piece| piece.room)
                 .max()
                 .unwrap_or_default(),
+            ..Piece::default()
         };
         self.pieces.insert(first, Box::new(piece));
         joined
     }
 
     /// Removes and returns the lowest piece below `una`. A piece that reaches beyond is split.
-    pub(crate) fn take_below(&mut self, una: i64) -> Option<Piece> {
+    pub(crate) fn take_below(&mut self, una: i64) -> Option<Box<Piece>> {
         let front = self.pieces.front_mut()?;
         if front.start >= una {
             return None;
@@ -130,7 +139,14 @@ impl Pieces {
             let behind = front.split(una);
             self.pieces.insert(1, Box::new(behind));
         }
-        self.take_lowest()
+        self.pieces.pop_front()
+    }
+
+    /// Keeps the box of a piece that has been acknowledged.
+    pub(crate) fn reuse(&mut self, piece: Box<Piece>) {
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(piece);
+        }
     }
 
     /// Removes and returns the lowest piece.

@@ -2,7 +2,10 @@
 //! its rate permits, whatever the window, and no queue builds up (Flach et al., "An Internet-Wide
 //! Analysis of Traffic Policing", SIGCOMM 2016).
 
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::{
+    path::Line,
+    time::{MILLISECOND, Nanos, SECOND},
+};
 
 /// Maximum number of losses that are considered.
 const MOST: usize = 256;
@@ -80,35 +83,23 @@ impl Policing {
     /// are its size plus rate × time, although the sender's rate changes in between.
     fn is_line(&self, round_trip: Nanos, closeness: Option<f64>) -> bool {
         let mut points: Vec<(f64, f64)> = Vec::new();
+        let first = self.losses.first().map_or(0, |first| first.0);
         for &(time, passed) in &self.losses {
-            let (time, passed) = (time as f64, passed as f64);
+            let time = (time - first) as f64;
             if points
                 .last()
                 .is_none_or(|last| time - last.0 > round_trip as f64)
             {
-                points.push((time, passed));
+                points.push((time, passed as f64));
             }
         }
-        if points.len() < POINTS {
+        let Some(line) = Line::through(&points).filter(|_| points.len() >= POINTS) else {
             return false;
-        }
+        };
         let count = points.len() as f64;
-        let middle = (
-            points.iter().map(|point| point.0).sum::<f64>() / count,
-            points.iter().map(|point| point.1).sum::<f64>() / count,
-        );
-        let off = |point: &(f64, f64)| (point.0 - middle.0, point.1 - middle.1);
-        let squares: f64 = points.iter().map(off).map(|(x, _)| x * x).sum();
-        let products: f64 = points.iter().map(off).map(|(x, y)| x * y).sum();
-        if squares <= 0.0 || products <= 0.0 {
-            return false;
-        }
-        let slope = products / squares;
-        let residues = points.iter().map(off).map(|(x, y)| y - slope * x);
-        let deviation = (residues.map(|rest| rest * rest).sum::<f64>() / (count - 2.0)).sqrt();
-        let between = slope * (points[points.len() - 1].0 - points[0].0) / (count - 1.0);
+        let between = line.rate * (points[points.len() - 1].0 - points[0].0) / (count - 1.0);
         let close = closeness.unwrap_or(CLOSE * ((count - 4.0) / 4.0).min(1.0));
-        deviation <= close * between
+        line.deviation <= close * between
     }
 }
 

@@ -8,7 +8,7 @@ use crate::time::Nanos;
 const MOST: usize = 64;
 
 /// A fast recovery.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Episode {
     pub(crate) start: Nanos,
     pub(crate) end: Option<Nanos>,
@@ -45,11 +45,8 @@ impl Episodes {
     pub(crate) fn begin(&mut self, start: Nanos) {
         self.open.push_back(Episode {
             start,
-            end: None,
-            spent: 0,
-            sent: 0,
-            decided: 0,
             is_spurious: true,
+            ..Episode::default()
         });
     }
 

@@ -16,7 +16,7 @@ const REACTIONS: usize = 8;
 /// Times from a packet to the host to the host's response.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Turnaround {
-    min: Option<Nanos>,
+    pub(crate) min: Option<Nanos>,
     /// The last response times.
     recent: [Nanos; RECENT],
     sampled: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Turnaround {
     /// When the last of them was taken.
     counted: Option<Nanos>,
     /// The usual excess of prompt responses over the minimum.
-    jitter: Nanos,
+    pub(crate) jitter: Nanos,
     /// The last times from an acknowledgment to the next data.
     reactions: [Nanos; REACTIONS],
     reacted: usize,
@@ -33,10 +33,6 @@ pub(crate) struct Turnaround {
 }
 
 impl Turnaround {
-    pub(crate) fn min(&self) -> Option<Nanos> {
-        self.min
-    }
-
     /// The minimum of recent responses that did not wait for the application: routes change, and
     /// queues grow and drain.
     pub(crate) fn recent(&self) -> Option<Nanos> {
@@ -78,10 +74,6 @@ impl Turnaround {
             // releases.
             self.least_recent = Some(sorted[REACTIONS / 4]);
         }
-    }
-
-    pub(crate) fn jitter(&self) -> Nanos {
-        self.jitter
     }
 
     pub(crate) fn sample(&mut self, time: Nanos) {

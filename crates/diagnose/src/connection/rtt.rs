@@ -23,17 +23,20 @@ pub(crate) struct Rtt {
     answered: usize,
     least_answer: Option<Nanos>,
     latest_answer: Nanos,
-    smoothed: Option<(Nanos, Nanos)>,
+    /// The delay that a queue between the sender and the capture point adds to the round trip.
+    queued_before: Nanos,
+    /// The smoothed time from data to its acknowledgment at the capture point, and its variation.
+    pub(crate) smoothed: Option<(Nanos, Nanos)>,
     latest: Nanos,
     /// The mean difference of consecutive samples: a queue changes more slowly.
-    step: Nanos,
+    pub(crate) step: Nanos,
     /// The last sample without a delayed acknowledgment, and its time.
     prompt: Option<(Nanos, Nanos)>,
-    min: Option<Nanos>,
+    pub(crate) min: Option<Nanos>,
     most: Nanos,
     all: Histogram,
     /// Samples while the sender filled the path.
-    loaded: Histogram,
+    pub(crate) loaded: Histogram,
 }
 
 impl Rtt {
@@ -53,18 +56,13 @@ impl Rtt {
                 var + ((rtt - srtt).abs() - var) / 4,
             ),
         });
-        let whole = rtt + self.queued_before();
+        let whole = rtt + self.queued_before;
         self.most = self.most.max(whole);
         let micros = u64::try_from(whole / MICROSECOND).unwrap_or_default();
         self.all.record(micros);
         if is_loaded {
             self.loaded.record(micros);
         }
-    }
-
-    /// The round trips in microseconds while the sender filled the path.
-    pub(crate) fn loaded(&self) -> &Histogram {
-        &self.loaded
     }
 
     /// Records an acknowledgment at `time` without data that covered two full segments, so that the
@@ -91,7 +89,10 @@ impl Rtt {
         }
         self.answers[self.answered % ANSWERS] = took;
         self.answered += 1;
-        self.least_answer = Some(self.least_answer.map_or(took, |least| least.min(took)));
+        let ever = self.least_answer.map_or(took, |least| least.min(took));
+        self.least_answer = Some(ever);
+        let recent = &self.answers[..self.answered.min(ANSWERS)];
+        self.queued_before = recent.iter().min().map_or(0, |least| least - ever);
     }
 
     /// Whether a queue before the capture point is hidden, because no timestamp shows the sender's
@@ -100,38 +101,16 @@ impl Rtt {
         self.answered == 0
     }
 
-    /// The delay that a queue between the sender and the capture point adds to the round trip.
-    pub(crate) fn queued_before(&self) -> Nanos {
-        let recent = &self.answers[..self.answered.min(ANSWERS)];
-        let least = recent.iter().min().copied();
-        least
-            .zip(self.least_answer)
-            .map_or(0, |(now, least)| now - least)
-    }
-
     /// The smoothed round-trip time and its variation, without the sender's minimum response time.
     pub(crate) fn smoothed(&self) -> Option<(Nanos, Nanos)> {
         self.smoothed
-            .map(|(srtt, var)| (srtt + self.queued_before(), var))
-    }
-
-    /// The smoothed time from data to its acknowledgment at the capture point, and its variation.
-    pub(crate) fn to_receiver(&self) -> Option<(Nanos, Nanos)> {
-        self.smoothed
-    }
-
-    pub(crate) fn step(&self) -> Nanos {
-        self.step
-    }
-
-    pub(crate) fn min(&self) -> Option<Nanos> {
-        self.min
+            .map(|(srtt, var)| (srtt + self.queued_before, var))
     }
 
     /// Whether the round-trip time exceeds the minimum by a quarter. `back` is the sender's part of
     /// the minimum.
     pub(crate) fn is_queued(&self, back: Nanos) -> bool {
-        let whole = self.latest + back + self.queued_before();
+        let whole = self.latest + back + self.queued_before;
         self.min
             .is_some_and(|min| whole > min + back + (min + back) / 4)
     }

@@ -9,7 +9,6 @@ use super::{
     outstanding::{MOST_TOUCHED, Pieces},
     path_delays::Delays,
     pending_verdicts::Settling,
-    sack_check::SackCheck,
     sender_view::{FURTHEST, UNKNOWN},
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
     window_check::Leap,
@@ -17,7 +16,7 @@ use super::{
 use crate::{
     retransmission::{
         ledger::Parts,
-        piece::{Copy, Piece, Room},
+        piece::{Copy, Piece},
         recognition::{Filler, SOON, is_reordered},
     },
     segment::{FIN, SYN, Segment},
@@ -33,19 +32,19 @@ const DUP_THRESH: u32 = 3;
 pub(crate) struct Scoreboard {
     sequence: Option<Sequence>,
     /// One past the highest octet sent.
-    next: i64,
+    pub(crate) next: i64,
     /// One past the highest octet that passed. Acknowledgments show others that were not captured.
     passed: i64,
     /// The octet of a probe of a closed window.
     probe: Option<i64>,
     /// `next` is after a FIN.
-    has_fin: bool,
+    pub(crate) has_fin: bool,
     pieces: Pieces,
-    acknowledged: Acknowledged,
+    pub(crate) acknowledged: Acknowledged,
     settling: Settling,
     gaps: Gaps,
-    ids: Identifications,
-    octets: Octets,
+    pub(crate) ids: Identifications,
+    pub(crate) octets: Octets,
     /// Octets of the current segment that were captured for the first time.
     first_captured: i64,
     /// Leaps of the data, and of its acknowledgments.
@@ -55,37 +54,10 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn next(&self) -> i64 {
-        self.next
-    }
-
-    pub(crate) fn has_fin(&self) -> bool {
-        self.has_fin
-    }
-
-    /// The cumulative acknowledgment; [`UNKNOWN`] until one has passed.
-    pub(crate) fn una(&self) -> i64 {
-        self.acknowledged.una
-    }
-
-    /// When the last acknowledgment passed.
-    pub(crate) fn last_ack(&self) -> Option<Nanos> {
-        self.acknowledged.last
-    }
-
-    /// SACK blocks, by whether a receiver can have sent them.
-    pub(crate) fn sack_check(&self) -> &SackCheck {
-        &self.acknowledged.sack_check
-    }
-
     /// Ends the connection.
     pub(crate) fn finish(&mut self) {
         let una = self.acknowledged.una;
         self.acknowledged.sack_check.finish(una);
-    }
-
-    pub(crate) fn sacked_octets(&self) -> i64 {
-        self.acknowledged.sacked.octets()
     }
 
     /// One past the highest octet that has arrived.
@@ -102,11 +74,6 @@ impl Scoreboard {
     /// Octets of data that were captured, each counted once.
     pub(crate) fn captured(&self) -> i64 {
         self.octets.captured().min(self.octets())
-    }
-
-    /// Octets from the first captured one to the last, including uncaptured ones in between.
-    pub(crate) fn span(&self) -> i64 {
-        self.octets.span()
     }
 
     /// The number of the first octet of data, once it is known.
@@ -143,15 +110,6 @@ impl Scoreboard {
         };
         self.insert(sent.start, sent.end, Some(sent.copy()), None);
         self.pass(&sent);
-    }
-
-    pub(crate) fn share_counter(&mut self) {
-        self.ids.share();
-    }
-
-    /// Records the identification of a packet of the sender.
-    pub(crate) fn see(&mut self, segment: &Segment) {
-        self.ids.see(segment);
     }
 
     /// The range of a segment, unless it is far from all others.
@@ -209,7 +167,8 @@ impl Scoreboard {
 
     /// When the original of the octet passed or, if it was not captured, the packet after its gap.
     pub(crate) fn left_at(&self, at: i64) -> Option<Nanos> {
-        self.sent_at(at).or(self.gaps.at(at).map(|gap| gap.time))
+        self.sent_at(at)
+            .or(self.gaps.at(at).map(|gap| gap.packet.time))
     }
 
     /// Processes a packet without data: it has the number of the next octet (RFC 9293 §3.10.7.4),
@@ -283,7 +242,7 @@ impl Scoreboard {
             let late = Late {
                 octets: filled.1 - filled.0,
                 beyond: self.next - filled.1,
-                by: gap.map(|gap| (copy.time - gap.time).max(0)),
+                by: gap.map(|gap| (copy.time - gap.packet.time).max(0)),
             };
             for (from, to) in holes {
                 self.insert(from, to, Some(copy), None);
@@ -306,7 +265,8 @@ impl Scoreboard {
         let is_new = self.first_captured > 0 && self.first_captured == sent.end - sent.start;
         is_new
             && self.acknowledged.advanced.is_some_and(|(time, before)| {
-                sent.time() - time <= SOON && (before..self.acknowledged.una).contains(&sent.start)
+                sent.segment.time - time <= SOON
+                    && (before..self.acknowledged.una).contains(&sent.start)
             })
     }
 
@@ -378,7 +338,7 @@ impl Scoreboard {
                 start,
                 end,
                 first: None,
-                gap: self.gaps.at(start).map(|gap| gap.time),
+                gap: self.gaps.at(start).map(|gap| gap.packet.time),
             });
             marked.parts.pieces += 1;
             self.insert(start, end, None, Some(again));
@@ -429,10 +389,7 @@ impl Scoreboard {
 
     fn filler(&self, copy: &Copy, delays: Delays) -> Filler {
         Filler {
-            time: copy.time,
-            stamp: copy.stamp,
-            id: copy.id,
-            ack: copy.ack,
+            copy: *copy,
             ids_grow: self.ids.grow(),
             round_trip: delays.round_trip(),
             is_missed: self.acknowledged.duplicates >= DUP_THRESH,
@@ -447,7 +404,7 @@ impl Scoreboard {
         let mut see = |piece: &Piece| {
             let whole = start <= piece.start && piece.end <= end && piece.is_original(filler);
             octets += if whole { piece.end - piece.start } else { 0 };
-            since = since.or(piece.gap.as_ref().map(|gap| gap.time));
+            since = since.or(piece.gap.as_ref().map(|gap| gap.packet.time));
         };
         self.settling
             .touching(start, end)
@@ -466,7 +423,7 @@ impl Scoreboard {
         Some(Late {
             octets,
             beyond: (self.next - end).max(0),
-            by: since.map(|gap| (sent.time() - gap).max(0)),
+            by: since.map(|gap| (sent.segment.time - gap).max(0)),
         })
     }
 
@@ -480,11 +437,8 @@ impl Scoreboard {
             first,
             again: again.into_iter().collect(),
             gap: again.and_then(|_| self.gaps.at(start).copied().map(Box::new)),
-            is_original_late: false,
-            cover: None,
-            duplicates: 0,
             overtaken: again.is_some(),
-            room: Room::Enough,
+            ..Piece::default()
         };
         if let Some(piece) = self.pieces.insert(piece)
             && !piece.again.is_empty()
@@ -530,18 +484,15 @@ impl Scoreboard {
             has_data: incoming.has_data,
             hole: incoming.hole,
         };
-        let selective = self
-            .acknowledged
-            .selective(&ack, &mut self.pieces, &mut self.settling);
         let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
         let mut summary = AckSummary {
             advances: una > self.acknowledged.una,
             is_duplicate: una == self.acknowledged.una && is_pure && self.next > una,
-            is_sack_new: selective.is_new,
-            sample: selective.sample,
-            late: selective.late,
             ..AckSummary::default()
         };
+        let (pieces, settling) = (&mut self.pieces, &mut self.settling);
+        self.acknowledged
+            .selective(&ack, pieces, settling, &mut summary);
         if summary.advances {
             self.advance(&ack, incoming.round_trip, &mut summary);
         } else if summary.is_duplicate {
@@ -552,13 +503,7 @@ impl Scoreboard {
 
     /// Advances the cumulative acknowledgment.
     fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, summary: &mut AckSummary) {
-        let advance = self.acknowledged.advance(ack, &mut self.pieces);
-        summary.sample = advance.sample.or(summary.sample);
-        summary.late.extend(advance.late);
-        summary.late_packets = advance.late_packets;
-        summary.holes = advance.holes;
-        summary.unseen_octets = advance.unseen_octets;
-        for piece in advance.again {
+        for piece in self.acknowledged.advance(ack, &mut self.pieces, summary) {
             self.settling.push(piece, ack.segment.time, round_trip);
         }
         self.gaps.acknowledge(ack.una);

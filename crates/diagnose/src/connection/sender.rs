@@ -60,36 +60,17 @@ pub(crate) struct Interval {
 }
 
 /// The sender's state and pattern.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sender {
-    view: View,
+    pub(crate) view: View,
     phase: Phase,
     size: SegmentSize,
-    releases: Releases,
+    pub(crate) releases: Releases,
 }
 
 impl Sender {
-    pub(crate) fn new() -> Self {
-        Self {
-            view: View::new(),
-            phase: Phase::Open,
-            size: SegmentSize::default(),
-            releases: Releases::default(),
-        }
-    }
-
     pub(crate) fn mss(&self) -> i64 {
         self.size.mss()
-    }
-
-    /// The cumulative acknowledgment that has reached the sender.
-    pub(crate) fn una(&self) -> i64 {
-        self.view.una
-    }
-
-    /// Octets SACKed above [`Self::una`], as the sender knows.
-    pub(crate) fn sacked(&self) -> i64 {
-        self.view.sacked
     }
 
     /// Whether the receiver's window has no room for a segment after `next`.
@@ -105,11 +86,6 @@ impl Sender {
 
     pub(crate) fn is_in_fast_recovery(&self) -> bool {
         matches!(self.phase, Phase::Recovery(_))
-    }
-
-    /// The largest amount in flight.
-    pub(crate) fn highest_flight(&self) -> i64 {
-        self.releases.pattern.highest()
     }
 
     /// The time of the last segment that ended a wait.
@@ -209,7 +185,7 @@ impl Sender {
         history: &History,
         conditions: &Conditions,
     ) -> Scene {
-        let time = sent.time();
+        let time = sent.segment.time;
         let delays = conditions.delays;
         Scene {
             start: sent.start,
@@ -266,7 +242,7 @@ impl Sender {
         trigger: Option<Trigger>,
         conditions: &Conditions,
     ) -> Interval {
-        let (time, mss, delays) = (sent.time(), self.mss(), conditions.delays);
+        let (time, mss, delays) = (sent.segment.time, self.mss(), conditions.delays);
         let last = self.releases.last;
         let round_trip = conditions.round_trip();
         let since = last.map_or(0, |last| time - last.time);
@@ -323,17 +299,12 @@ impl Sender {
         let wait = Wait {
             mss,
             is_bulk: asked.is_none() && self.is_bulk(time, round_trip),
-            is_peers: false,
-            is_turn: false,
             window: self.view.window,
             room: last.and_then(|last| last.room),
             next_length: leaving.length,
             was_full: round_trip
                 .is_some_and(|round_trip| self.releases.was_full(time, is_burst, round_trip)),
-            is_opening: false,
-            has_gap: false,
             is_idle,
-            is_last: false,
             is_blocked: released && !is_idle,
             is_small,
             is_next_small: leaving.is_small,
@@ -350,6 +321,7 @@ impl Sender {
             fills_window,
             is_unfilled: pattern.is_below_any_window(mss),
             is_queued: conditions.is_queued,
+            ..Wait::default()
         };
         let wait = self.recorded(wait, sent.segment, since);
         let follows = match (is_burst, released) {
@@ -407,7 +379,7 @@ impl Sender {
         let (mss, una) = (self.mss(), self.view.una.max(0));
         let is_small = self.size.is_small(sent.segment);
         let pattern = &mut self.releases.pattern;
-        pattern.see_push(sent.segment.has(PSH));
+        pattern.pushed.see(sent.segment.has(PSH));
         pattern.see_size(!is_small);
         if is_small {
             pattern.see_write(sent.end);

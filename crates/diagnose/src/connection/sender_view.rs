@@ -86,8 +86,8 @@ pub(crate) struct View {
 /// Below every octet: no acknowledgment is known.
 pub(crate) const UNKNOWN: i64 = i64::MIN / 4;
 
-impl View {
-    pub(crate) fn new() -> Self {
+impl Default for View {
+    fn default() -> Self {
         Self {
             coming: VecDeque::new(),
             pushed: 0,
@@ -107,7 +107,9 @@ impl View {
             was_drained: false,
         }
     }
+}
 
+impl View {
     pub(crate) fn push(&mut self, arrival: Arrival) {
         if self.coming.len() >= MOST {
             let any = Nanos::MAX;

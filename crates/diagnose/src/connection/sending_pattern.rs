@@ -31,7 +31,7 @@ const INITIAL_SEGMENTS: i64 = 10;
 
 /// A moving average of a yes-or-no observation; recent ones weigh more.
 #[derive(Debug, Clone, Copy)]
-struct Habit {
+pub(crate) struct Habit {
     share: i32,
     seen: i32,
 }
@@ -47,7 +47,7 @@ impl Habit {
         Self { share: 0, seen: 0 }
     }
 
-    fn see(&mut self, holds: bool) {
+    pub(crate) fn see(&mut self, holds: bool) {
         self.seen = (self.seen + 1).min(WEIGHT);
         let target = if holds { ONE } else { 0 };
         self.share += (target - self.share) / self.seen;
@@ -65,21 +65,22 @@ pub(crate) struct Pattern {
     clocked: Habit,
     /// Full segments since the last smaller one.
     whole: u32,
-    /// A segment sent after a long wait refills a send buffer.
-    refills: Habit,
-    /// The sender waits where a write ends.
-    ends: Habit,
+    /// A full segment sent after most of the data in flight had been acknowledged refills a send
+    /// buffer.
+    pub(crate) refills: Habit,
+    /// The segment before or after a wait ends a write.
+    pub(crate) ends: Habit,
     /// The end of the last write, and its length.
     end: i64,
-    write: i64,
-    pushed: Habit,
+    pub(crate) write: i64,
+    pub(crate) pushed: Habit,
     /// The time from an acknowledgment to the segments that it releases.
     lag: Nanos,
     /// The minimum time between full segments.
     apart: Nanos,
     /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the
     /// capture point.
-    stale: Habit,
+    pub(crate) stale: Habit,
     /// Segments with one timestamp pass over more than a tick of the sender's clock: they were sent
     /// together.
     spread: Habit,
@@ -89,7 +90,7 @@ pub(crate) struct Pattern {
     rounds: u32,
     /// The largest amount in flight in this round, and ever.
     peak: i64,
-    highest: i64,
+    pub(crate) highest: i64,
     level: Level,
     has_lost: bool,
 }
@@ -102,6 +103,8 @@ struct Level {
     /// them.
     rounds: usize,
     first: i64,
+    /// The largest of the amounts.
+    high: i64,
 }
 
 impl Level {
@@ -111,18 +114,20 @@ impl Level {
             self.peaks.pop_front();
         }
         self.peaks.push_back(peak);
+        self.high = self.most();
         while !self.is_narrow(mss) {
             self.peaks.pop_front();
+            self.high = self.most();
         }
         let goes_on = self.peaks.len() > 1;
         self.rounds = if goes_on { self.rounds + 1 } else { 1 };
         if self.rounds <= LEVEL_ROUNDS {
-            self.first = self.high();
+            self.first = self.high;
         }
         goes_on
     }
 
-    fn high(&self) -> i64 {
+    fn most(&self) -> i64 {
         self.peaks.iter().copied().max().unwrap_or(0)
     }
 
@@ -133,7 +138,7 @@ impl Level {
     /// Whether the amounts are close. A writer fills a socket buffer in steps of a third (Linux),
     /// which the amount in flight follows.
     fn is_narrow(&self, mss: i64) -> bool {
-        self.high() - self.low() <= mss + self.high() / 5
+        self.high - self.low() <= mss + self.high / 5
     }
 
     /// Rounds with less in flight than the previous one: without a loss, a congestion window does
@@ -159,7 +164,7 @@ impl Level {
     /// minimum growth.
     fn has_stayed(&self, mss: i64) -> bool {
         let more = self.rounds.saturating_sub(LEVEL_ROUNDS);
-        let growth = self.high() - self.first;
+        let growth = self.high - self.first;
         more >= LEVEL_ROUNDS && 4 * growth < i64::try_from(more).unwrap_or(i64::MAX) * mss
     }
 
@@ -170,8 +175,7 @@ impl Level {
 
     fn clear(&mut self) {
         self.peaks.clear();
-        self.rounds = 0;
-        self.first = 0;
+        (self.rounds, self.first, self.high) = (0, 0, 0);
     }
 
     /// Whether the amount is constant. A limiting congestion window grows by at least half a
@@ -179,8 +183,8 @@ impl Level {
     /// segments; only after a loss may CUBIC's stay constant for longer.
     fn is_reached(&self, mss: i64, has_lost: bool) -> bool {
         if has_lost {
-            let is_tight = self.high() - self.low() <= mss + self.high() / 20;
-            is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high() / 100
+            let is_tight = self.high - self.low() <= mss + self.high / 20;
+            is_tight && 5 * self.falls(mss) >= LEVEL_ROUNDS && self.rise() <= self.high / 100
         } else {
             2 * self.rise() < 3 * mss || self.has_stayed(mss)
         }
@@ -232,20 +236,9 @@ impl Pattern {
         self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
 
-    /// Records a full segment sent after most of the data in flight had been acknowledged: whether
-    /// it refills a buffer.
-    pub(crate) fn see_refill(&mut self, holds: bool) {
-        self.refills.see(holds);
-    }
-
     /// Whether nearly all such segments refill a buffer.
     pub(crate) fn refills(&self) -> bool {
         self.refills.seen >= REFILLS && self.refills.holds(12)
-    }
-
-    /// Records a wait: whether the segment before or after it ends a write.
-    pub(crate) fn see_end(&mut self, ends: bool) {
-        self.ends.see(ends);
     }
 
     /// Records a segment that is not full, which ends a write at `end`.
@@ -254,11 +247,6 @@ impl Pattern {
             self.write = end - self.end;
             self.end = end;
         }
-    }
-
-    /// Octets between the ends of the last two writes.
-    pub(crate) fn write(&self) -> i64 {
-        self.write
     }
 
     /// Whether at least a quarter of the waits are where writes end. A sender with more to write
@@ -302,14 +290,6 @@ impl Pattern {
     /// with smaller segments.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole >= WHOLE
-    }
-
-    pub(crate) fn see_push(&mut self, pushed: bool) {
-        self.pushed.see(pushed);
-    }
-
-    pub(crate) fn see_echo(&mut self, stale: bool) {
-        self.stale.see(stale);
     }
 
     /// Records the timestamp of a segment after a pause, and when it passed the capture point.
@@ -370,7 +350,7 @@ impl Pattern {
 
     /// Whether the amount in flight is constant and, after a loss, near the largest ever.
     pub(crate) fn is_level(&self, mss: i64) -> bool {
-        let is_most = || self.highest - self.level.high() <= self.highest / 20;
+        let is_most = || self.highest - self.level.high <= self.highest / 20;
         self.level.is_long()
             && (!self.has_lost || is_most())
             && self.level.is_reached(mss, self.has_lost)
@@ -378,17 +358,12 @@ impl Pattern {
 
     /// The largest amount in flight in the rounds of the level.
     pub(crate) fn level(&self) -> i64 {
-        self.level.high()
+        self.level.high
     }
 
     /// Records that acknowledgments report a gap.
     pub(crate) fn disturb(&mut self) {
         self.level.clear();
-    }
-
-    /// The largest amount in flight.
-    pub(crate) fn highest(&self) -> i64 {
-        self.highest
     }
 
     /// Whether less is in flight than any congestion window without a loss permits.

@@ -16,10 +16,6 @@ pub(crate) struct Transmission<'a> {
 }
 
 impl Transmission<'_> {
-    pub(crate) fn time(&self) -> Nanos {
-        self.segment.time
-    }
-
     pub(super) fn copy(&self) -> Copy {
         copy_of(self.segment)
     }

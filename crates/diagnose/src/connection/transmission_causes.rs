@@ -104,7 +104,7 @@ impl Releases {
             self.last.is_some() && (is_same_tick || since <= BURST.max(self.pattern.line()));
         if !is_burst && !leaving.is_retransmission && !leaving.is_recovering {
             let ends = |last: Last| last.is_small || leaving.is_small;
-            self.pattern.see_end(self.last.is_some_and(ends));
+            self.pattern.ends.see(self.last.is_some_and(ends));
             let lag = view.room.map_or(Nanos::MAX, |room| time - room);
             // A much later segment waited for something else.
             if leaving
@@ -118,7 +118,7 @@ impl Releases {
             self.pattern.see_stamp(stamp, time);
         }
         if stamp.is_some() && view.last.is_some_and(|last| time - last.time > BURST) {
-            self.pattern.see_echo(view.is_late);
+            self.pattern.stale.see(view.is_late);
         }
         is_burst
     }
@@ -224,7 +224,7 @@ impl Releases {
             || view.asked.is_some_and(|asked| asked >= last.time);
         // An application's writes fit into any congestion window, and the sender waits where they
         // end.
-        let write = self.pattern.write().min(filled);
+        let write = self.pattern.write.min(filled);
         let is_written =
             self.pattern.ends_writes() && self.pattern.fits_any_window(write, leaving.mss);
         if leaving.is_retransmission || leaving.is_recovering || view.una >= leaving.next {
@@ -254,7 +254,7 @@ impl Releases {
             before.is_none_or(|before| (flight - before).abs() <= 2 * leaving.mss + filled / 8);
         self.filled = 0;
         let is_refill = is_prompt && is_level;
-        self.pattern.see_refill(is_refill);
+        self.pattern.refills.see(is_refill);
         match (is_refill, self.pattern.refills()) {
             (_, true) => Refill::Yes,
             _ if self.pattern.may_refill() => Refill::Unclear,

@@ -17,10 +17,11 @@ const EXACT: f64 = 0.9;
 /// The tolerance of growth that depends on the window before the loss, or on the time since.
 const BY_TIME: f64 = 1.5;
 
+/// The tolerance of growth that depends on delays, which are known less exactly.
+const BY_DELAY: f64 = 2.2;
+
 /// A law.
 pub(super) trait Law {
-    /// Its name.
-    fn name(&self) -> &'static str;
     /// Observes a round without a recovery.
     fn see(&mut self, _round: &Round) {}
     /// The window starts to grow at `window`, in this round.
@@ -52,11 +53,6 @@ pub(super) trait Law {
     fn lose(&mut self, _round: &Round, _window: f64) {}
     /// The loss left `window`, which had been `before`.
     fn left(&mut self, _window: f64, _before: f64) {}
-    /// Largest mean squared deviation of growth of a control with this law, in variances. Laws that
-    /// depend on delays are known less exactly than laws that depend on the window only.
-    fn tolerance(&self) -> f64 {
-        2.2
-    }
     /// Growth depends on the window with a threshold, so that each step begins at the observed one.
     fn follows(&self) -> bool {
         false
@@ -96,14 +92,7 @@ impl Span {
 #[derive(Debug, Default)]
 pub(super) struct Reno;
 
-impl Law for Reno {
-    fn name(&self) -> &'static str {
-        "reno"
-    }
-    fn tolerance(&self) -> f64 {
-        EXACT
-    }
-}
+impl Law for Reno {}
 
 /// CUBIC (RFC 9438).
 #[derive(Debug, Default)]
@@ -128,12 +117,6 @@ impl Cubic {
 }
 
 impl Law for Cubic {
-    fn name(&self) -> &'static str {
-        "cubic"
-    }
-    fn tolerance(&self) -> f64 {
-        BY_TIME
-    }
     fn see(&mut self, round: &Round) {
         self.span.see(round);
     }
@@ -168,12 +151,7 @@ impl Law for Cubic {
         [Self::BETA; 3]
     }
     fn lose(&mut self, _round: &Round, window: f64) {
-        // Fast convergence (RFC 9438 §4.7), in whole segments.
-        self.top = if window < self.top {
-            (window * f64::midpoint(1.0, Self::BETA)).floor()
-        } else {
-            window
-        };
+        self.top = converged(self.top, window, Self::BETA);
     }
 }
 
@@ -219,12 +197,6 @@ impl Bic {
 }
 
 impl Law for Bic {
-    fn name(&self) -> &'static str {
-        "bic"
-    }
-    fn tolerance(&self) -> f64 {
-        BY_TIME
-    }
     fn grow(&mut self, round: &Round, window: f64) -> f64 {
         let steps = (round.acked / Self::BATCH).max(1.0).floor();
         let acked = round.acked / steps;
@@ -242,11 +214,7 @@ impl Law for Bic {
         [if window > Self::LOW { Self::BETA } else { 0.5 }; 3]
     }
     fn lose(&mut self, _round: &Round, window: f64) {
-        self.top = if window < self.top {
-            (window * f64::midpoint(1.0, Self::BETA)).floor()
-        } else {
-            window
-        };
+        self.top = converged(self.top, window, Self::BETA);
     }
     fn follows(&self) -> bool {
         true
@@ -290,9 +258,6 @@ impl Htcp {
 }
 
 impl Law for Htcp {
-    fn name(&self) -> &'static str {
-        "htcp"
-    }
     fn see(&mut self, round: &Round) {
         self.base.see(round);
         if let Some([.., most]) = round.rtt {
@@ -337,12 +302,6 @@ pub(super) struct Westwood {
 }
 
 impl Law for Westwood {
-    fn name(&self) -> &'static str {
-        "westwood-plus"
-    }
-    fn tolerance(&self) -> f64 {
-        EXACT
-    }
     fn see(&mut self, round: &Round) {
         self.span.see(round);
         let took = round.end - round.start;
@@ -395,9 +354,6 @@ impl Illinois {
 }
 
 impl Law for Illinois {
-    fn name(&self) -> &'static str {
-        "illinois"
-    }
     fn see(&mut self, round: &Round) {
         self.span.see(round);
         let (Some([_, mean, _]), Some(base)) = (round.rtt, self.span.base()) else {
@@ -474,9 +430,6 @@ impl Yeah {
 }
 
 impl Law for Yeah {
-    fn name(&self) -> &'static str {
-        "yeah"
-    }
     fn see(&mut self, round: &Round) {
         self.span.see(round);
         self.cut = None;
@@ -556,9 +509,6 @@ impl Vegas {
 }
 
 impl Law for Vegas {
-    fn name(&self) -> &'static str {
-        "vegas"
-    }
     fn see(&mut self, round: &Round) {
         self.span.see(round);
         if let (Some([least, ..]), Some(base)) = (round.rtt, self.span.base()) {
@@ -574,18 +524,28 @@ impl Law for Vegas {
     }
 }
 
-/// All laws.
-pub(super) fn all() -> Vec<Box<dyn Law>> {
-    vec![
-        Box::<Reno>::default(),
-        Box::<Cubic>::default(),
-        Box::<Bic>::default(),
-        Box::<Htcp>::default(),
-        Box::<Westwood>::default(),
-        Box::<Illinois>::default(),
-        Box::<Yeah>::default(),
-        Box::<Vegas>::default(),
+/// All laws: the name of each, and the largest mean squared deviation of growth of a control with
+/// this law, in variances.
+pub(super) fn all() -> [(&'static str, f64, Box<dyn Law>); 8] {
+    [
+        ("reno", EXACT, Box::<Reno>::default()),
+        ("cubic", BY_TIME, Box::<Cubic>::default()),
+        ("bic", BY_TIME, Box::<Bic>::default()),
+        ("htcp", BY_DELAY, Box::<Htcp>::default()),
+        ("westwood-plus", EXACT, Box::<Westwood>::default()),
+        ("illinois", BY_DELAY, Box::<Illinois>::default()),
+        ("yeah", BY_DELAY, Box::<Yeah>::default()),
+        ("vegas", BY_DELAY, Box::<Vegas>::default()),
     ]
+}
+
+/// W_max after a loss with fast convergence (RFC 9438 §4.7), in whole segments.
+fn converged(top: f64, window: f64, beta: f64) -> f64 {
+    if window < top {
+        (window * f64::midpoint(1.0, beta)).floor()
+    } else {
+        window
+    }
 }
 
 #[expect(

@@ -16,7 +16,7 @@ mod tests;
 
 use serde::Serialize;
 
-pub(crate) use rounds::{Rounds, Step};
+pub(crate) use rounds::Rounds;
 
 use self::{
     cycle::{Fall, falls, kept, peaks},
@@ -129,9 +129,9 @@ impl Rounds {
         }
         let laws = law::all().into_iter();
         let mut found: Vec<Candidate> = laws
-            .map(|mut law| Candidate {
-                name: law.name(),
-                tolerance: law.tolerance(),
+            .map(|(name, tolerance, mut law)| Candidate {
+                name,
+                tolerance,
                 deviation: replay(law.as_mut(), &rounds),
             })
             .collect();

@@ -48,6 +48,7 @@ impl Deviation {
 }
 
 /// The state of a replay.
+#[derive(Default)]
 struct Replay {
     deviation: Deviation,
     /// Slow start at the beginning of the connection is not compared.
@@ -107,13 +108,8 @@ impl Stretch {
 /// Replays the rounds.
 pub(super) fn replay(law: &mut dyn Law, rounds: &[Round]) -> Deviation {
     let mut replay = Replay {
-        deviation: Deviation::default(),
         is_starting: true,
-        stretch: None,
-        settled: 0,
-        has_settled: false,
-        is_falling: false,
-        pending: None,
+        ..Replay::default()
     };
     for (index, round) in rounds.iter().enumerate() {
         let before = index.checked_sub(1).and_then(|before| rounds.get(before));

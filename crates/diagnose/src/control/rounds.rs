@@ -1,28 +1,12 @@
 //! The congestion window over time: the largest amount in flight in each round trip.
 
-use crate::time::{Nanos, seconds};
+use crate::{
+    path::Sent,
+    time::{Nanos, seconds},
+};
 
 /// Maximum number of round trips that are stored; the first ones of a connection.
 const MOST: usize = 1_024;
-
-/// A segment with data, and the state of its sender.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
-pub(crate) struct Step {
-    pub(crate) time: Nanos,
-    /// One past the highest octet sent, the cumulative acknowledgment, and the octets SACKed above
-    /// it, as the sender knows them.
-    pub(crate) next: i64,
-    pub(crate) una: i64,
-    pub(crate) sacked: i64,
-    pub(crate) mss: i64,
-    pub(crate) is_recovering: bool,
-    pub(crate) by_timer: bool,
-    /// The sender reports that it reduced its window (CWR, RFC 3168 §6.1.2).
-    pub(crate) is_reduced: bool,
-    /// The receiver's window has no room for another segment.
-    pub(crate) is_full: bool,
-}
 
 /// One round trip: from a segment to the first one after its acknowledgment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -153,18 +137,18 @@ impl Rounds {
     }
 
     /// Processes a segment with data.
-    pub(crate) fn send(&mut self, step: &Step) {
+    pub(crate) fn send(&mut self, step: &Sent, mss: i64) {
         if self.stored.len() >= MOST {
             return;
         }
         let una = step.una.max(0);
-        let mss = step.mss.max(1) as f64;
-        let window = (step.next - una - step.sacked).max(0) as f64 / mss;
+        let (mss, next) = (mss.max(1) as f64, step.end.max(step.next));
+        let window = (next - una - step.sacked).max(0) as f64 / mss;
         let starts = step.is_recovering && (!self.was_recovering || step.by_timer);
         self.was_recovering = step.is_recovering;
         let begin = Current {
             start: step.time,
-            until: step.next,
+            until: next,
             una,
             window,
             acks: 0,
@@ -180,7 +164,7 @@ impl Rounds {
         current.flags.timed_out |= step.by_timer;
         current.flags.marked |= step.is_reduced;
         current.flags.recovering |= step.is_recovering;
-        current.flags.limited |= step.is_full || una >= step.next;
+        current.flags.limited |= step.is_full || una >= next;
         if una < current.until {
             current.window = current.window.max(window);
             return;

@@ -20,12 +20,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let (min, median) = (case.data.rtt_ms.min?, case.data.rtt_ms.median?);
     let share = case.of_time(Limit::Bottleneck);
     let is_long = median >= 3.0 * min && median - min >= 20.0;
-    (is_long && share >= LEAST).then(|| Finding {
-        share,
-        text: format!(
-            "{} to {}: a queue makes the round trip {median:.0} ms, of {min:.0} ms without it.",
-            case.sender, case.receiver
-        ),
-        packets: Vec::new(),
-    })
+    let text =
+        || format!("a queue makes the round trip {median:.0} ms, of {min:.0} ms without it.");
+    (is_long && share >= LEAST).then(|| case.finding(share, &text()))
 }

@@ -14,16 +14,12 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let runs = case.unexplained_losses()?;
     let losses = runs.concat();
-    let is_burst = 2 * losses.len() >= 3 * runs.len();
-    is_burst.then(|| Finding {
-        share: case.of_segments(losses.len()),
-        text: format!(
-            "{} to {}: {} were lost in {} while no queue was full.",
-            case.sender,
-            case.receiver,
+    let text = || {
+        format!(
+            "{} were lost in {} while no queue was full.",
             counted(losses.len(), "segment"),
             counted(runs.len(), "burst")
-        ),
-        packets: case.frames(&losses),
-    })
+        )
+    };
+    (2 * losses.len() >= 3 * runs.len()).then(|| case.losing(&losses, &text()))
 }

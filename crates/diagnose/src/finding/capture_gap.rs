@@ -1,7 +1,7 @@
 //! Data missing from the capture.
 
 use super::{Case, Finding, Meta, counted};
-use crate::{limit::Limit, report::OneWay};
+use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
     name: "capture-gap",
@@ -16,20 +16,14 @@ pub(super) const META: Meta = Meta {
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
-    (data.capture_gaps > 0).then(|| Finding {
-        share: share(data),
-        text: format!(
-            "{} to {}: the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",
-            case.sender,
-            case.receiver,
-            counted(data.capture_gap_bytes, "byte"),
+    let lacking = data.capture_gap_bytes;
+    let text = || {
+        format!(
+            "the capture lacks {} in {}, and they were acknowledged: the capture lost them, not the network.",
+            counted(lacking, "byte"),
             counted(data.capture_gaps, "hole")
-        ),
-        packets: Vec::new(),
-    })
-}
-
-/// Octets that were not captured, as a share of all octets.
-fn share(data: &OneWay) -> f64 {
-    data.capture_gap_bytes as f64 / data.bytes.max(data.capture_gap_bytes).max(1) as f64
+        )
+    };
+    let share = lacking as f64 / data.bytes.max(lacking).max(1) as f64;
+    (data.capture_gaps > 0).then(|| case.finding(share, &text()))
 }

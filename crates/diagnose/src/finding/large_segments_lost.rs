@@ -1,7 +1,7 @@
 //! Full segments that never arrive while small ones do: the path's MTU is smaller than the sender
 //! assumes.
 
-use super::{Case, Evidence, Finding, Handshake, Meta, counted};
+use super::{Case, Evidence, Finding, Handshake, Meta, counted, frames};
 use crate::{limit::Limit, report::Retransmission};
 
 pub(super) const META: Meta = Meta {
@@ -98,12 +98,10 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
              fell silent at that moment."
         )
     };
+    let text =
+        format!("a segment of {bytes} bytes was sent {times} and never acknowledged, and {rest}");
     Some(Finding {
-        share: case.of_time(Limit::RetransmissionTimeout),
-        text: format!(
-            "{} to {}: a segment of {bytes} bytes was sent {times} and never acknowledged, and {rest}",
-            case.sender, case.receiver,
-        ),
-        packets: case.frames(&same),
+        packets: frames(&same),
+        ..case.finding(case.of_time(Limit::RetransmissionTimeout), &text)
     })
 }

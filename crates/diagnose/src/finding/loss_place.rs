@@ -1,24 +1,12 @@
 //! The side of the capture point on which segments were lost.
 
-use super::{Case, Finding, LossSide, Meta, counted, percent, were};
+use super::{Case, Finding, LossSide, Meta};
 
 /// Losses between the capture point and the host on one side.
 fn find(case: &Case<'_>, side: LossSide, host: &str) -> Option<Finding> {
     let mut losses = case.losses();
     losses.retain(|one| one.lost == side);
-    let share = case.of_segments(losses.len());
-    (!losses.is_empty()).then(|| Finding {
-        share,
-        text: format!(
-            "{} to {}: {} ({}) {} lost between the capture point and {host}.",
-            case.sender,
-            case.receiver,
-            counted(losses.len(), "segment"),
-            percent(share),
-            were(losses.len()),
-        ),
-        packets: case.frames(&losses),
-    })
+    case.lost(&losses, &format!("between the capture point and {host}"))
 }
 
 /// Losses on the side of the sender.

@@ -235,13 +235,36 @@ impl<'a> Case<'a> {
         (are_many && !is_known && !are_late).then_some(runs)
     }
 
-    /// The frames of retransmissions.
-    #[expect(clippy::unused_self, reason = "read as the others are")]
-    fn frames(&self, of: &[&Retransmission]) -> Vec<u64> {
-        let mut frames: Vec<_> = of.iter().map(|one| one.packet).collect();
-        frames.sort_unstable();
-        frames.truncate(MOST_PACKETS);
-        frames
+    /// A finding about this direction of data.
+    fn finding(&self, share: f64, text: &str) -> Finding {
+        Finding {
+            share,
+            text: format!("{} to {}: {text}", self.sender, self.receiver),
+            packets: Vec::new(),
+        }
+    }
+
+    /// A finding about lost segments, with its sentence.
+    fn losing(&self, losses: &[&Retransmission], text: &str) -> Finding {
+        Finding {
+            packets: frames(losses),
+            ..self.finding(self.of_segments(losses.len()), text)
+        }
+    }
+
+    /// A finding about segments that were lost in some way, if there are any.
+    fn lost(&self, losses: &[&Retransmission], how: &str) -> Option<Finding> {
+        let count = losses.len();
+        if count == 0 {
+            return None;
+        }
+        let part = percent(self.of_segments(count));
+        let text = format!(
+            "{} ({part}) {} lost {how}.",
+            counted(count, "segment"),
+            were(count)
+        );
+        Some(self.losing(losses, &text))
     }
 
     /// The frames around the pauses caused by a limit.
@@ -253,6 +276,14 @@ impl<'a> Case<'a> {
             .take(MOST_PACKETS)
             .collect()
     }
+}
+
+/// The frames of retransmissions.
+fn frames(of: &[&Retransmission]) -> Vec<u64> {
+    let mut frames: Vec<_> = of.iter().map(|one| one.packet).collect();
+    frames.sort_unstable();
+    frames.truncate(MOST_PACKETS);
+    frames
 }
 
 /// One past the last octet of a segment.
@@ -286,15 +317,13 @@ pub(crate) fn add(connections: &mut [Connection]) {
 
 /// The findings of a connection, the largest share first.
 fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
-    let [one, other] = connection.directions.all();
-    let (a, b) = (connection.a.as_str(), connection.b.as_str());
-    let is_forward = one.bytes >= other.bytes;
+    let ways = &connection.directions;
+    let is_forward = ways.a_to_b.bytes >= ways.b_to_a.bytes;
     let mut findings = Vec::new();
-    let ways = [
-        (DirectionName::AToB, one, [a, b], is_forward),
-        (DirectionName::BToA, other, [b, a], !is_forward),
-    ];
-    for (direction, data, [sender, receiver], is_main) in ways {
+    for direction in DirectionName::BOTH {
+        let data = ways.of(direction);
+        let [sender, receiver] = connection.ends(direction);
+        let is_main = is_forward == (direction == DirectionName::AToB);
         let case = Case {
             connection,
             data,

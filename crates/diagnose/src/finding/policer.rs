@@ -15,13 +15,8 @@ pub(super) const META: Meta = Meta {
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let rate = case.data.policed_mbit_s?;
-    let losses = case.losses();
-    Some(Finding {
-        share: case.of_segments(losses.len()),
-        text: format!(
-            "{} to {}: between losses {rate:.3} Mbit/s got through each time, without a queue: a policer.",
-            case.sender, case.receiver
-        ),
-        packets: case.frames(&losses),
-    })
+    let text = format!(
+        "between losses {rate:.3} Mbit/s got through each time, without a queue: a policer."
+    );
+    Some(case.losing(&case.losses(), &text))
 }

@@ -1,6 +1,6 @@
 //! Losses because a queue was full.
 
-use super::{Case, Finding, Meta, counted, percent, were};
+use super::{Case, Finding, Meta};
 
 pub(super) const META: Meta = Meta {
     name: "queue-overflow",
@@ -14,18 +14,5 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let (_, mut runs) = case.runs();
     runs.retain(|run| run.iter().any(|one| one.queue_full));
-    let losses = runs.concat();
-    let share = case.of_segments(losses.len());
-    (!losses.is_empty()).then(|| Finding {
-        share,
-        text: format!(
-            "{} to {}: {} ({}) {} lost while a queue was full.",
-            case.sender,
-            case.receiver,
-            counted(losses.len(), "segment"),
-            percent(share),
-            were(losses.len())
-        ),
-        packets: case.frames(&losses),
-    })
+    case.lost(&runs.concat(), "while a queue was full")
 }

@@ -1,6 +1,6 @@
 //! Losses of single segments that no queue explains.
 
-use super::{Case, Finding, Meta, counted, percent, were};
+use super::{Case, Finding, Meta};
 
 pub(super) const META: Meta = Meta {
     name: "random-loss",
@@ -15,16 +15,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let runs = case.unexplained_losses()?;
     let losses = runs.concat();
     let is_single = 2 * losses.len() < 3 * runs.len();
-    is_single.then(|| Finding {
-        share: case.of_segments(losses.len()),
-        text: format!(
-            "{} to {}: {} ({}) {} lost singly while no queue was full.",
-            case.sender,
-            case.receiver,
-            counted(losses.len(), "segment"),
-            percent(case.of_segments(losses.len())),
-            were(losses.len())
-        ),
-        packets: case.frames(&losses),
-    })
+    let found = is_single.then(|| case.lost(&losses, "singly while no queue was full"));
+    found.flatten()
 }

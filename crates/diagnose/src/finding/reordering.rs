@@ -30,16 +30,13 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let before = case.data.reordered_packets;
     let count = before + after;
     let share = case.of_segments(usize::try_from(count).unwrap_or(usize::MAX));
-    (count > 1 && share >= LEAST).then(|| Finding {
-        share,
-        text: format!(
-            "{} to {}: {} ({}) reached {} after later ones, and they are no retransmissions.",
-            case.sender,
-            case.receiver,
+    let text = || {
+        format!(
+            "{} ({}) reached {} after later ones, and they are no retransmissions.",
             counted(count, "segment"),
             percent(share),
             place(before, after, case.receiver)
-        ),
-        packets: Vec::new(),
-    })
+        )
+    };
+    (count > 1 && share >= LEAST).then(|| case.finding(share, &text()))
 }

@@ -26,17 +26,14 @@ pub(super) fn is_found(data: &OneWay) -> bool {
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let data = case.data;
-    is_found(data).then(|| Finding {
-        share: case.of_time(Limit::RetransmissionTimeout),
-        text: format!(
-            "{} to {}: {} of {} cannot be of this data. A firewall that randomises sequence numbers leaves the SACK option as \
-             it is, and {} recovers without SACK.",
-            case.sender,
-            case.receiver,
+    let text = || {
+        format!(
+            "{} of {} cannot be of this data. A firewall that randomises sequence numbers leaves the SACK option as \
+         it is, and {} recovers without SACK.",
             counted(data.wrong_sack_blocks, "SACK block"),
             case.receiver,
             case.sender
-        ),
-        packets: Vec::new(),
-    })
+        )
+    };
+    is_found(data).then(|| case.finding(case.of_time(Limit::RetransmissionTimeout), &text()))
 }

@@ -16,15 +16,15 @@ pub(super) const META: Meta = Meta {
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let seconds = case.data.receiver_unread_s;
     let share = case.share(seconds);
-    (case.is_notable(seconds)).then(|| Finding {
-        share,
-        text: format!(
-            "{} to {}: in {} of the time the window was full because the application of {} had not read.",
-            case.sender,
-            case.receiver,
+    let text = || {
+        format!(
+            "in {} of the time the window was full because the application of {} had not read.",
             percent(share),
             case.receiver
-        ),
+        )
+    };
+    (case.is_notable(seconds)).then(|| Finding {
         packets: case.pauses(Limit::ReceiveWindow, None),
+        ..case.finding(share, &text())
     })
 }

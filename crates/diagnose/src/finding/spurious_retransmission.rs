@@ -1,6 +1,6 @@
 //! Retransmissions of data that had arrived.
 
-use super::{Case, Finding, Meta, counted};
+use super::{Case, Finding, Meta, counted, frames, were};
 
 pub(super) const META: Meta = Meta {
     name: "spurious-retransmission",
@@ -18,18 +18,14 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     }
     let spurious = case.data.retransmissions.iter();
     let spurious: Vec<_> = spurious.filter(|one| one.needed == Some(false)).collect();
+    let count = usize::try_from(counts.spurious).unwrap_or(usize::MAX);
+    let all = counted(counts.all, "retransmission");
+    let text = format!(
+        "of {all}, {count} {} spurious: the data had arrived or was only late.",
+        were(count)
+    );
     Some(Finding {
-        share: case.of_segments(usize::try_from(counts.spurious).unwrap_or(usize::MAX)),
-        text: format!(
-            "{} to {}: of {}, {} spurious: the data had arrived or was only late.",
-            case.sender,
-            case.receiver,
-            counted(counts.all, "retransmission"),
-            match counts.spurious {
-                1 => "1 was".to_owned(),
-                more => format!("{more} were"),
-            }
-        ),
-        packets: case.frames(&spurious),
+        packets: frames(&spurious),
+        ..case.finding(case.of_segments(count), &text)
     })
 }

@@ -25,14 +25,10 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let stalls = case.data.stalls.iter();
     let waits = stalls.filter(|stall| stall.cause == Limit::RetransmissionTimeout);
     let share = case.share(waits.map(|stall| stall.duration_s).sum());
+    let flights = counted(runs.len(), "flight");
+    let text = format!("the last segments of {flights} were lost, and a timer found it.");
     Some(Finding {
         share,
-        text: format!(
-            "{} to {}: the last segments of {} were lost, and a timer found it.",
-            case.sender,
-            case.receiver,
-            counted(runs.len(), "flight")
-        ),
-        packets: case.frames(&losses),
+        ..case.losing(&losses, &text)
     })
 }

@@ -1,6 +1,6 @@
 //! A device on the path that ignores the scale of the receiver's window and drops data beyond it.
 
-use super::{Case, Finding, Handshake, Meta, counted};
+use super::{Case, Finding, Handshake, Meta, counted, frames};
 use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
@@ -32,17 +32,17 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let has_carried = lost
         .iter()
         .any(|one| u64::from(one.bytes) <= case.largest_acknowledged);
-    (is_seen && is_limit && has_carried).then(|| Finding {
-        share: case.of_time(Limit::RetransmissionTimeout),
-        text: format!(
-            "{} to {}: {} beyond the window of {} as the header has it, without its scale, arrived at none of the first attempts, and {} \
-             within it did: a device on the path may not know the window's scale.",
-            case.sender,
-            case.receiver,
+    let text = || {
+        format!(
+            "{} beyond the window of {} as the header has it, without its scale, arrived at none of the first attempts, and {} \
+         within it did: a device on the path may not know the window's scale.",
             counted(window.lost_beyond, "segment"),
             case.receiver,
             counted(window.arrived_within, "segment"),
-        ),
-        packets: case.frames(&lost),
+        )
+    };
+    (is_seen && is_limit && has_carried).then(|| Finding {
+        packets: frames(&lost),
+        ..case.finding(case.of_time(Limit::RetransmissionTimeout), &text())
     })
 }

@@ -1,9 +1,25 @@
-//! The rules of the limits, in the order in which they are checked.
+//! The table of the limits: the description of each and its rule, in the order in which the rules are
+//! checked.
 
-pub(super) mod handshake {
-    use super::super::{Meta, Wait};
+/// Declares the module of each limit, with `META` and `holds`.
+macro_rules! table {
+    ($($module:ident { $($field:ident: $value:expr,)* } => $rule:expr;)*) => {$(
+        pub(super) mod $module {
+            #[allow(unused_imports, reason = "not every limit has a party or a step of losses")]
+            use super::super::{LOSSES, Meta, Party, Wait};
 
-    pub(in crate::limit) const META: Meta = Meta {
+            pub(in crate::limit) const META: Meta = Meta { $($field: $value,)* ..Meta::PLAIN };
+
+            pub(in crate::limit) fn holds(wait: &Wait) -> bool {
+                let rule: fn(&Wait) -> bool = $rule;
+                rule(wait)
+            }
+        }
+    )*};
+}
+
+table! {
+    handshake {
         name: "handshake",
         title: "Handshake",
         meaning: "The connection was not open yet.",
@@ -11,36 +27,16 @@ pub(super) mod handshake {
         confusion: "A server that accepts late looks like a long path.",
         next: "capture at {receiver} as well: is the SYN late, or the answer?",
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_opening
-    }
-}
-
-pub(super) mod capture_gap {
-    use super::super::{Meta, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_opening;
+    capture_gap {
         name: "capture-gap",
         title: "Capture gap",
         meaning: "The capture lacks packets of this interval.",
         evidence: "Acknowledgments cover data that the capture does not have.",
         confusion: "Packets that took another path look the same.",
         next: "capture again, headers alone and with a larger buffer (`tcpdump -s 96 -B 65536`)",
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.has_gap
-    }
-}
-
-pub(super) mod zero_window {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.has_gap;
+    zero_window {
         name: "zero-window",
         title: "Zero window",
         meaning: "The receiver's window was closed: its application did not read.",
@@ -49,19 +45,11 @@ pub(super) mod zero_window {
         next: "find out why the program at {receiver} does not read",
         party: Some(Party::Receiver),
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
+    } => |wait| {
         wait.window.is_some_and(|window| window < wait.mss)
             && wait.room.is_some_and(|room| room < wait.mss)
-    }
-}
-
-pub(super) mod retransmission_timeout {
-    use super::super::{LOSSES, Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    };
+    retransmission_timeout {
         name: "retransmission-timeout",
         title: "Retransmission timeout",
         meaning: "The sender waited for its retransmission timer or a tail loss probe.",
@@ -70,18 +58,8 @@ pub(super) mod retransmission_timeout {
         next: LOSSES,
         party: Some(Party::Network),
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.ends_with_timer
-    }
-}
-
-pub(super) mod receive_window {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.ends_with_timer;
+    receive_window {
         name: "receive-window",
         title: "Receive window",
         meaning: "The receiver's window was full: more could have been sent into a larger one.",
@@ -90,23 +68,15 @@ pub(super) mod receive_window {
         next: "enlarge the receive buffer of {receiver} (SO_RCVBUF, tcp_rmem); both SYNs must scale windows",
         party: Some(Party::Receiver),
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
+    } => |wait| {
         let is_full = wait
             .room
             .is_some_and(|room| room < wait.mss.max(wait.next_length));
         // Nothing could be sent into a full window, whatever released the segment later.
         (is_full && !wait.is_idle && !wait.is_last)
             || (wait.is_blocked && (wait.was_full || (wait.is_level && wait.fills_window)))
-    }
-}
-
-pub(super) mod fast_recovery {
-    use super::super::{LOSSES, Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    };
+    fast_recovery {
         name: "fast-recovery",
         title: "Fast recovery",
         meaning: "The sender repaired a loss and sent no more than recovery permits.",
@@ -115,18 +85,8 @@ pub(super) mod fast_recovery {
         next: LOSSES,
         party: Some(Party::Network),
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_recovering
-    }
-}
-
-pub(super) mod delayed_ack_nagle {
-    use super::super::{Meta, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_recovering;
+    delayed_ack_nagle {
         name: "delayed-ack-nagle",
         title: "Delayed acknowledgment with Nagle",
         meaning: "A small segment waited for an acknowledgment that the receiver delayed.",
@@ -134,18 +94,8 @@ pub(super) mod delayed_ack_nagle {
         confusion: "An application that writes at the same pace.",
         next: "set TCP_NODELAY at {sender}, or let its program write whole messages",
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_blocked && wait.is_ack_delayed && (wait.is_small || wait.is_next_small)
-    }
-}
-
-pub(super) mod round_trips {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_blocked && wait.is_ack_delayed && (wait.is_small || wait.is_next_small);
+    round_trips {
         name: "round-trips",
         title: "Round trips of requests",
         meaning: "The sender waited for a request that was on its way, or for the data that the request answers.",
@@ -153,18 +103,8 @@ pub(super) mod round_trips {
         confusion: "A program that takes the same time before each message, from the first one on: the path seems that much longer.",
         next: "send requests together or without waiting for each answer (batch, pipeline), keep connections open, or move the programs closer to each other",
         party: Some(Party::Network),
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_turn
-    }
-}
-
-pub(super) mod application {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_turn;
+    application {
         name: "application",
         title: "Application",
         meaning: "The application had nothing to send.",
@@ -172,22 +112,14 @@ pub(super) mod application {
         confusion: "A sender that paces small segments.",
         next: "find out why the program at {sender} had nothing to send",
         party: Some(Party::Sender),
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
+    } => |wait| {
         // If the last segment is full and outstanding, it is unknown whether more data would follow.
         let is_outstanding = wait.is_last && !wait.is_small;
         let is_held = wait.is_blocked && (wait.is_small || wait.is_unfilled);
         let is_late = !wait.is_blocked && !wait.is_paced && !is_outstanding;
         !wait.is_bulk && !wait.is_refill && !wait.is_unclear && (wait.is_idle || is_held || is_late)
-    }
-}
-
-pub(super) mod pacing {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    };
+    pacing {
         name: "pacing",
         title: "Pacing",
         meaning: "The sender spread its segments over time.",
@@ -195,18 +127,8 @@ pub(super) mod pacing {
         confusion: "An application that writes full segments at an even pace.",
         next: "find the cause of the pacing of {sender}: SO_MAX_PACING_RATE, its congestion control or its program",
         party: Some(Party::Sender),
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_paced && !wait.is_blocked && !wait.is_refill
-    }
-}
-
-pub(super) mod send_buffer {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_paced && !wait.is_blocked && !wait.is_refill;
+    send_buffer {
         name: "send-buffer",
         title: "Send buffer",
         meaning: "The sender's socket buffer held no more data.",
@@ -215,21 +137,13 @@ pub(super) mod send_buffer {
         next: "enlarge the send buffer of {sender} (SO_SNDBUF, tcp_wmem)",
         party: Some(Party::Sender),
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
+    } => |wait| {
         // A small segment waits for Nagle's algorithm. With a queue on the path, more data in the
         // buffer would only wait in that queue.
         let is_held = wait.is_level && !wait.ends_writes && !wait.is_queued && !wait.is_next_small;
         wait.is_refill || (wait.is_blocked && is_held && !wait.is_pace_or_buffer)
-    }
-}
-
-pub(super) mod bottleneck {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    };
+    bottleneck {
         name: "bottleneck",
         title: "Bottleneck",
         meaning: "The sender filled the path, and its data waited in a queue.",
@@ -237,18 +151,8 @@ pub(super) mod bottleneck {
         confusion: "Cross traffic that fills the same queue.",
         next: "the path is full: more capacity, or less beside it; CAKE or FQ-CoDel keeps its delay down",
         party: Some(Party::Network),
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_blocked && wait.is_queued && !wait.is_unclear
-    }
-}
-
-pub(super) mod congestion_window {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_blocked && wait.is_queued && !wait.is_unclear;
+    congestion_window {
         name: "congestion-window",
         title: "Congestion window",
         meaning: "The congestion window limited the sender; the path had spare capacity.",
@@ -256,18 +160,10 @@ pub(super) mod congestion_window {
         confusion: "A send buffer that is small.",
         next: "let --advise try other congestion controls of {sender}",
         party: Some(Party::Network),
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-        wait.is_blocked && !wait.is_unclear && !wait.is_pace_or_buffer
-    }
-}
-
-pub(super) mod reordering {
-    use super::super::{Meta, Party, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |wait| wait.is_blocked && !wait.is_unclear && !wait.is_pace_or_buffer;
+    // Never holds during the account: the verdicts on a recovery's retransmissions move its time here
+    // from fast recovery.
+    reordering {
         name: "reordering",
         title: "Reordering",
         meaning: "The sender took reordered or delayed packets for lost ones and reduced its window.",
@@ -276,30 +172,13 @@ pub(super) mod reordering {
         next: "look for links that packets are spread over; RACK at {sender} waits for late segments",
         party: Some(Party::Network),
         costs_time: true,
-        ..Meta::PLAIN
-    };
-
-    /// Never holds during the account: the verdicts on a recovery's retransmissions move its time here
-    /// from fast recovery.
-    pub(in crate::limit) fn holds(_: &Wait) -> bool {
-        false
-    }
-}
-
-pub(super) mod undecidable {
-    use super::super::{Meta, Wait};
-
-    pub(in crate::limit) const META: Meta = Meta {
+    } => |_| false;
+    undecidable {
         name: "undecidable",
         title: "Undecidable",
         meaning: "The capture does not show what the sender waited for.",
         evidence: "No rule holds. Far from the sender, an even flow of full segments may be a pace or a small send buffer.",
         confusion: "",
         next: "capture nearer to {sender}",
-        ..Meta::PLAIN
-    };
-
-    pub(in crate::limit) fn holds(_: &Wait) -> bool {
-        true
-    }
+    } => |_| true;
 }

@@ -6,10 +6,7 @@
 //!
 //! [`Streams`]: super::streams::Streams
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_qlog::{Event, Frame, Metrics, Packet, PacketKind, Parameters, Trigger};
 use anabranch_wire::Flags;
@@ -41,7 +38,7 @@ pub(super) const CLIENT: End = (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 1)), 1);
 const SERVER: End = (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 2)), 2);
 
 /// A connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Flow {
     id: u64,
     /// The end that logs: 0 for the client.
@@ -49,8 +46,6 @@ pub(super) struct Flow {
     connection: Option<Box<Connection>>,
     tracer: Option<Tracer>,
     halves: [Half; 2],
-    /// Reasons for which packets of the logging end were declared lost, until they are known here.
-    early: BTreeMap<u64, Option<LostBy>>,
     pub(super) handshake: Handshake,
     is_closed: bool,
     /// The packet that is processed shows by its acknowledgment what its sender has received.
@@ -94,22 +89,10 @@ impl Flow {
         Self {
             id,
             local,
-            connection: None,
             tracer,
-            halves: Default::default(),
-            early: BTreeMap::new(),
-            handshake: Handshake::default(),
-            is_closed: false,
             is_echo: true,
-            cwnd: None,
-            pacing: None,
             last: Nanos::MIN / 4,
-            number: 0,
-            names: [None; 2],
-            packets: 0,
-            went_back: 0,
-            version: None,
-            has_frames: false,
+            ..Self::default()
         }
     }
 
@@ -242,11 +225,6 @@ impl Flow {
         } else {
             lost
         };
-        if from == self.local()
-            && let Some(by) = self.early.remove(&number)
-        {
-            self.halves[from].lose(number, by);
-        }
         let has_acks = !acks.is_empty();
         self.is_echo = from == self.local() || has_acks;
         for ack in &acks {
@@ -381,7 +359,6 @@ impl Flow {
     ) {
         let (own, peer) = (&self.halves[from], &self.halves[1 - from]);
         let is_syn = flags == SYN;
-        let numbers = |at: i64| number_of(at);
         let acknowledged = match ack {
             Some((ack, _)) => ack.una,
             None => peer.una,
@@ -389,7 +366,7 @@ impl Flow {
         let mut blocks = [(0, 0); MOST_BLOCKS];
         let named = ack.map_or(&[][..], |(_, blocks)| blocks);
         for (block, named) in blocks.iter_mut().zip(named) {
-            *block = (numbers(named.0), numbers(named.1));
+            *block = (number_of(named.0), number_of(named.1));
         }
         let echo = ack.map_or(peer.echo, |(ack, _)| ack.echo);
         // The end that logs has received every packet before; the other end shows by its
@@ -410,8 +387,8 @@ impl Flow {
             time: self.last,
             source: if from == 0 { CLIENT } else { SERVER },
             target: if from == 0 { SERVER } else { CLIENT },
-            seq: numbers(start),
-            ack: has_ack.then(|| numbers(acknowledged)),
+            seq: number_of(start),
+            ack: has_ack.then(|| number_of(acknowledged)),
             flags,
             window: u16::MAX,
             payload: u32::try_from(length).unwrap_or(0),
@@ -441,8 +418,9 @@ impl Flow {
             }
             connection
         });
-        connection.add(&segment, budget);
-        connection.note(&segment);
+        let from = connection.from(&segment);
+        connection.add(&segment, from, budget);
+        connection.note(&segment, from);
     }
 
     /// The sender's record of its limits, if it wrote the log.

@@ -22,13 +22,18 @@ use crate::{
     fairness::fairness,
     finding, next,
     quic::QuicLog,
-    report::{self, CapturePoint, Evidence, Omitted, Order, Report, Source, Transport},
+    report::{self, CapturePoint, Evidence, Omitted, Report, Source, Transport},
     retransmission::ledger::Budget,
     segment::End,
     time::{Nanos, seconds},
     trace::{Trace, Tracer},
 };
 use flow::Flow;
+
+/// Connections that are told apart, for each one that may be listed.
+const MOST_TIMES: usize = 16;
+/// Octets of a `group_id` that are compared: a connection ID has 20 (RFC 9000 §17.2), as 40 digits.
+const LONGEST_GROUP: usize = 256;
 
 /// Whether a file is a qlog, by its content. Its position stays the same.
 ///
@@ -95,21 +100,13 @@ pub fn diagnose_log(
         source: Source::Qlog,
         start_s: read.start.map(seconds),
         packets: read.account.packets,
-        passed_over: BTreeMap::new(),
-        without_ip: BTreeMap::new(),
         time_went_back: read.went_back,
-        order: Order::File,
-        not_put_in_order: 0,
-        clock_set_back: 0,
         cut_off: read.account.is_cut_off,
-        trailing_bytes: 0,
         damaged: read.account.damaged,
         fairness: fairness(&connections),
         connections,
-        quic: Vec::new(),
-        quic_not_listed: 0,
         omitted: read.omitted,
-        ended_early: 0,
+        ..Report::default()
     })
 }
 
@@ -157,6 +154,9 @@ fn run(
         .stream_position()
         .map_err(|error| Error::System(error.to_string()))?;
     let file = std::cell::RefCell::new(file);
+    let most = bounds.connections.saturating_mul(MOST_TIMES);
+    let are_many = std::cell::Cell::new(false);
+    let stop = || stop() || are_many.get();
     let mut ids: BTreeMap<(usize, Option<String>), u64> = BTreeMap::new();
     let mut log = Log {
         account: Account::default(),
@@ -171,10 +171,15 @@ fn run(
         file.borrow_mut()
             .seek(SeekFrom::Start(begin))
             .map_err(|error| system(&error))?;
-        Content::open(Shared(&file), limits, &stop).map_err(|error| system(&error))
+        Content::open(Shared(&file), limits, stop).map_err(|error| system(&error))
     };
-    log.account = read(open, &stop, |record| {
-        let key = (record.trace, record.group.map(str::to_owned));
+    let read = read(open, stop, |record| {
+        let group = |group: &str| group.chars().take(LONGEST_GROUP).collect();
+        let key = (record.trace, record.group.map(group));
+        if ids.len() >= most && !ids.contains_key(&key) {
+            are_many.set(true);
+            return;
+        }
         let known = ids.len() as u64;
         let id = *ids.entry(key).or_insert(known + 1);
         if id > bounds.connections as u64 {
@@ -195,7 +200,11 @@ fn run(
             Flow::new(id, local, tracer.map(|watch| Tracer::new(id, watch)))
         });
         flow.add(record.number, record.time, record.event, &mut log.budget);
-    })?;
+    });
+    if are_many.get() {
+        return Err(Error::ManyConnections(most));
+    }
+    log.account = read?;
     Ok(log)
 }
 

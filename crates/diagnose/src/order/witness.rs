@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::STEP;
 use crate::{
-    segment::{End, FIN, SYN, Segment},
+    segment::{End, SYN, Segment},
     time::Nanos,
 };
 
@@ -76,14 +76,10 @@ impl Witness {
 
 impl Progress {
     fn of(segment: &Segment) -> Self {
-        let taken = u32::from(segment.has(SYN)) + u32::from(segment.has(FIN));
         Self {
             time: segment.time,
             before: None,
-            next: segment
-                .seq
-                .wrapping_add(segment.payload)
-                .wrapping_add(taken),
+            next: segment.end(),
             ack: segment.ack,
         }
     }

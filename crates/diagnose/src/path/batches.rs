@@ -31,7 +31,7 @@ impl Batch {
 pub(super) struct Batches {
     parts: Vec<Batch>,
     length: Nanos,
-    pairs: u64,
+    pub(super) pairs: u64,
     /// Octets and busy time of all batches.
     sum: (i64, Nanos),
     /// Sums over pairs of acknowledgments of time², time × octets and octets², in nanoseconds and
@@ -94,10 +94,6 @@ impl Batches {
     #[cfg(test)]
     fn octets(&self) -> i64 {
         self.parts.iter().map(|batch| batch.octets).sum()
-    }
-
-    pub(super) fn pairs(&self) -> u64 {
-        self.pairs
     }
 
     /// Octets per nanosecond.

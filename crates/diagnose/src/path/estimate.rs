@@ -58,6 +58,16 @@ impl Estimate {
         }
     }
 
+    /// A share of which no case was seen.
+    pub(super) const fn none_up_to(high: f64) -> Self {
+        Self {
+            value: Some(0.0),
+            low: Some(0.0),
+            high: Some(high),
+            seen: Seen::AtMost,
+        }
+    }
+
     pub(super) const fn at_most(value: f64) -> Self {
         Self {
             value: Some(value),
@@ -80,6 +90,47 @@ impl Estimate {
 
 pub(super) fn square(value: f64) -> f64 {
     value * value
+}
+
+/// A line of least squares through octets over time.
+pub(crate) struct Line {
+    /// Its slope, and the octets at time 0.
+    pub(crate) rate: f64,
+    pub(crate) start: f64,
+    /// The mean time, and the sum of the squared distances from it.
+    pub(super) time: f64,
+    pub(super) squares: f64,
+    /// The standard deviation of the octets.
+    pub(crate) deviation: f64,
+}
+
+impl Line {
+    /// The line through three points or more, if it rises.
+    pub(crate) fn through(points: &[(f64, f64)]) -> Option<Self> {
+        let count = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+        let (time, octets) = (mean(|point| point.0), mean(|point| point.1));
+        let squares: f64 = points.iter().map(|point| square(point.0 - time)).sum();
+        let products = points
+            .iter()
+            .map(|point| (point.0 - time) * (point.1 - octets));
+        let products: f64 = products.sum();
+        if squares <= 0.0 || products <= 0.0 {
+            return None;
+        }
+        let rate = products / squares;
+        let start = octets - rate * time;
+        let off = points
+            .iter()
+            .map(|point| square(point.1 - start - rate * point.0));
+        Some(Self {
+            rate,
+            start,
+            time,
+            squares,
+            deviation: (off.sum::<f64>() / (count - 2.0)).sqrt(),
+        })
+    }
 }
 
 /// The 97.5th percentile of Student's distribution (Cornish and Fisher's expansion).

@@ -109,7 +109,7 @@ impl Observer {
             fit: Fit {
                 rate_deviation: deviation,
                 busy_s: seconds(side.busy().busy()),
-                rate_samples: side.busy().pairs(),
+                rate_samples: side.busy().pairs,
                 buffer_deviation: queue.deviation,
                 buffer_samples: queue.full.len(),
             },
@@ -155,7 +155,7 @@ impl Observer {
         let side = self.bottleneck();
         let is_often = self.place() == Place::After || side.busy_time() > duration / SELDOM;
         let rate = side.busy().rate()?;
-        (side.busy().pairs() >= LEAST_PAIRS && is_often).then_some(rate)
+        (side.busy().pairs >= LEAST_PAIRS && is_often).then_some(rate)
     }
 
     fn measured_rate(&self, duration: Nanos) -> Estimate {
@@ -226,12 +226,7 @@ impl Observer {
         let late = (self.late as f64).min(all);
         let (low, high) = poisson(late);
         let ratio = if self.late == 0 {
-            Estimate {
-                value: Some(0.0),
-                low: Some(0.0),
-                high: Some((high / all).min(1.0)),
-                seen: Seen::AtMost,
-            }
+            Estimate::none_up_to((high / all).min(1.0))
         } else {
             Estimate::measured(late / all, low / all, (high / all).min(1.0))
         };
@@ -263,7 +258,7 @@ impl Observer {
             reduction: self.reductions.median().map(|(ratio, _)| ratio),
             receive_window_bytes: (self.largest_window > 0).then_some(self.largest_window),
             send_buffer_bytes: (facts.buffer_limited > 0.1).then_some(facts.highest_flight),
-            timestamps: self.has_stamps(),
+            timestamps: self.has_stamps,
             sack: facts.sack,
             segments_per_ack: (self.acks > 0)
                 .then(|| self.acked as f64 / self.acks as f64 / mss as f64),
@@ -310,7 +305,7 @@ fn simulated(control: &Control) -> Option<(&'static str, &'static str)> {
 
 /// The jitter: the deviation of the times between packets from their transmission times.
 fn jitter(side: &Side) -> Estimate {
-    let pairs = side.busy().pairs();
+    let pairs = side.busy().pairs;
     let Some(noise) = side.busy().noise().filter(|_| pairs >= 4 * LEAST_PAIRS) else {
         return Estimate::NOT_SEEN;
     };

@@ -24,6 +24,7 @@ mod series;
 mod side;
 mod waits;
 
+pub(crate) use estimate::Line;
 pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
 pub use model::{LossKind, Model};

@@ -10,7 +10,7 @@ use super::{
     side::{Prompt, Side},
 };
 use crate::{
-    control::{Rounds, Step},
+    control::Rounds,
     segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
@@ -59,11 +59,11 @@ pub(crate) struct Sent {
     pub(crate) end: i64,
     /// One past the highest octet sent before.
     pub(crate) next: i64,
+    /// The cumulative acknowledgment and the octets SACKed above it, as the sender knows them.
     pub(crate) una: i64,
+    pub(crate) sacked: i64,
     pub(crate) is_recovering: bool,
     pub(crate) by_timer: bool,
-    /// Octets SACKed above `una`.
-    pub(crate) sacked: i64,
     /// The segment has CWR (RFC 3168 §6.1.2).
     pub(crate) is_reduced: bool,
     /// The receiver's window has no room for another segment.
@@ -91,7 +91,7 @@ pub(crate) struct Observer {
     /// The MSS that the receiver announced.
     announced: Option<i64>,
     largest: i64,
-    has_stamps: bool,
+    pub(super) has_stamps: bool,
     is_v6: bool,
     /// Octets of a full QUIC packet other than stream data.
     overhead: Option<i64>,
@@ -99,7 +99,8 @@ pub(crate) struct Observer {
     pub(super) late: u64,
     pub(super) extents: Histogram,
     pub(super) lateness: Histogram,
-    hole: Option<Nanos>,
+    /// The time since which later data has arrived above a hole.
+    pub(crate) hole: Option<Nanos>,
     /// Octets that were missing when later ones passed.
     gaps: i64,
     acknowledged_at: Option<Nanos>,
@@ -143,10 +144,6 @@ impl Observer {
             return overhead + UDP + i64::from(self.is_v6) * 20;
         }
         HEADERS + i64::from(self.is_v6) * 20 + i64::from(self.has_stamps) * STAMPS
-    }
-
-    pub(super) fn has_stamps(&self) -> bool {
-        self.has_stamps
     }
 
     /// Converts octets of data to octets of IP packets.
@@ -216,17 +213,7 @@ impl Observer {
     pub(crate) fn data(&mut self, sent: Sent) {
         self.first.get_or_insert(sent.time);
         if sent.is_tcp {
-            self.rounds.send(&Step {
-                time: sent.time,
-                next: sent.end.max(sent.next),
-                una: sent.una,
-                sacked: sent.sacked,
-                mss: self.mss(),
-                is_recovering: sent.is_recovering,
-                by_timer: sent.by_timer,
-                is_reduced: sent.is_reduced,
-                is_full: sent.is_full,
-            });
+            self.rounds.send(&sent, self.mss());
         }
         self.reductions.see(
             sent.end.max(sent.next),
@@ -316,11 +303,6 @@ impl Observer {
             self.lateness
                 .record(u64::try_from(by / MICROSECOND).unwrap_or_default());
         }
-    }
-
-    /// The time since which later data has arrived above a hole.
-    pub(crate) fn hole(&self) -> Option<Nanos> {
-        self.hole
     }
 
     /// The round-trip time to the receiver of data sent just before this time.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     Estimate,
-    estimate::{square, student},
+    estimate::{Line, student},
     lost::Run,
 };
 use crate::time::Nanos;
@@ -62,23 +62,14 @@ pub(super) fn find(
     if points.len() < LEAST {
         return None;
     }
+    let Line {
+        rate,
+        start: burst,
+        time,
+        squares,
+        deviation,
+    } = Line::through(&points)?;
     let count = points.len() as f64;
-    let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / count;
-    let (time, octets) = (mean(|point| point.0), mean(|point| point.1));
-    let squares: f64 = points.iter().map(|point| square(point.0 - time)).sum();
-    let products: f64 = points
-        .iter()
-        .map(|point| (point.0 - time) * (point.1 - octets))
-        .sum();
-    if squares <= 0.0 || products <= 0.0 {
-        return None;
-    }
-    let rate = products / squares;
-    let burst = octets - rate * time;
-    let off = points
-        .iter()
-        .map(|point| square(point.1 - burst - rate * point.0));
-    let deviation = (off.sum::<f64>() / (count - 2.0)).sqrt();
     let span = points.last()?.1 - points.first()?.1;
     if deviation > CLOSE * span / (count - 1.0) || burst <= 0.0 {
         return None;

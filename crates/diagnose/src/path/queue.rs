@@ -2,7 +2,7 @@
 //! explain.
 
 use super::{
-    Estimate, Observer, Seen,
+    Estimate, Observer,
     estimate::{Z, mean, poisson, square},
     lost::{Place, Run},
     model::{Loss, LossKind},
@@ -180,12 +180,7 @@ impl Queue {
         let rate = if trials < 1.0 {
             Estimate::NOT_SEEN
         } else if self.random == 0 {
-            Estimate {
-                value: Some(0.0),
-                low: Some(0.0),
-                high: Some((poisson(0.0).1 / trials).min(1.0)),
-                seen: Seen::AtMost,
-            }
+            Estimate::none_up_to((poisson(0.0).1 / trials).min(1.0))
         } else {
             let burst = random / self.runs.max(1) as f64;
             // Runs are independent and their lengths geometric: this number of independent losses

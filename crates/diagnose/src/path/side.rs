@@ -192,8 +192,8 @@ impl Side {
 
     /// Busy time, without holes if there is enough.
     pub(super) fn busy(&self) -> &Batches {
-        let clean = self.clean.pairs();
-        if clean >= CLEAN_PAIRS || clean >= self.holed.pairs() {
+        let clean = self.clean.pairs;
+        if clean >= CLEAN_PAIRS || clean >= self.holed.pairs {
             &self.clean
         } else {
             &self.holed

@@ -4,7 +4,7 @@ pub(crate) mod packets;
 
 use serde::Serialize;
 
-pub use packets::{QuicDirections, QuicFlow, QuicHandshake, QuicOneWay, QuicRoundTrips, Spin};
+pub use packets::{QuicDirections, QuicFlow, QuicHandshake, QuicOneWay, Spin};
 
 /// Properties of a QUIC connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -11,6 +11,7 @@ use anabranch_core::histogram::Histogram;
 use serde::Serialize;
 
 use crate::{
+    report::RoundTrips,
     segment::End,
     time::{MICROSECOND, Nanos, from_picos, millis, seconds},
 };
@@ -59,7 +60,7 @@ pub struct QuicFlow {
     /// Use of the spin bit.
     pub spin: Spin,
     /// Round trips of the spin bit.
-    pub spin_rtt_ms: QuicRoundTrips,
+    pub spin_rtt_ms: RoundTrips,
     /// Both directions.
     pub directions: QuicDirections,
 }
@@ -92,17 +93,6 @@ pub enum Spin {
     Random,
     /// Too few packets, or no handshake to compare with.
     Unknown,
-}
-
-/// Round-trip times.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct QuicRoundTrips {
-    /// Minimum.
-    pub min: Option<f64>,
-    /// Median.
-    pub median: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
 }
 
 /// Packets of both ends.
@@ -339,9 +329,8 @@ impl Flow {
                 unanswered_datagrams: self.unanswered,
             },
             spin,
-            spin_rtt_ms: used.map_or_else(QuicRoundTrips::default, |side| {
-                self.sides[side].round_trips()
-            }),
+            spin_rtt_ms: used
+                .map_or_else(RoundTrips::default, |side| self.sides[side].round_trips()),
             directions: QuicDirections {
                 a_to_b: self.sides[0].end(),
                 b_to_a: self.sides[1].end(),
@@ -394,14 +383,14 @@ impl Side {
         }
     }
 
-    fn round_trips(&self) -> QuicRoundTrips {
+    fn round_trips(&self) -> RoundTrips {
         let percentile = |p: f64| {
             let micros = self.rtt.percentile(p)?;
             Some(millis(
                 i64::try_from(micros).unwrap_or_default() * MICROSECOND,
             ))
         };
-        QuicRoundTrips {
+        RoundTrips {
             min: self.least.map(millis),
             median: percentile(50.0),
             p95: percentile(95.0),

@@ -7,37 +7,10 @@ use super::{
     need::{self, Path, Verdict},
     piece::Piece,
 };
-use crate::time::Nanos;
+use crate::{report::Counts, time::Nanos};
 
 /// Maximum number of retransmissions with an open verdict. Beyond it the oldest stay undecided.
 const MOST_OPEN: usize = 1 << 14;
-
-/// Numbers of retransmissions of a kind.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
-    /// Part of the data had not arrived.
-    pub needed: u64,
-    /// All data had arrived, or was still in flight and arrived.
-    pub spurious: u64,
-    /// Undecided.
-    pub undecided: u64,
-}
-
-impl Count {
-    /// All retransmissions.
-    #[must_use]
-    pub const fn all(&self) -> u64 {
-        self.needed + self.spurious + self.undecided
-    }
-
-    fn add(&mut self, needed: Option<bool>) {
-        match needed {
-            Some(true) => self.needed += 1,
-            Some(false) => self.spurious += 1,
-            None => self.undecided += 1,
-        }
-    }
-}
 
 /// The pieces that a retransmission copies.
 #[derive(Debug, Default, Clone, Copy)]
@@ -50,6 +23,8 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 struct Open {
     retransmission: Retransmission,
+    /// When it passed.
+    time: Nanos,
     /// Pieces without a verdict.
     pieces: u32,
     is_needed: bool,
@@ -64,14 +39,12 @@ pub(crate) struct Ledger {
     open: VecDeque<Open>,
     /// The number of the first open retransmission.
     first: u64,
-    kept: Vec<Retransmission>,
-    pub(crate) by_trigger: BTreeMap<Trigger, Count>,
-    pub(crate) count: Count,
-    pub(crate) bytes: u64,
+    /// Stored ones, in the order of the capture.
+    pub(crate) kept: Vec<Retransmission>,
+    pub(crate) by_trigger: BTreeMap<Trigger, u64>,
+    pub(crate) counts: Counts,
     /// Verdicts that the caller has not collected yet.
     pub(crate) decided: Vec<Decided>,
-    /// Retransmissions that were only counted.
-    pub(crate) not_kept: u64,
 }
 
 /// The verdict on a retransmission.
@@ -91,17 +64,18 @@ impl Ledger {
         self.first + self.open.len() as u64
     }
 
-    /// Adds a retransmission of these pieces.
+    /// Adds a retransmission of these pieces, which passed at `time`.
     pub(crate) fn add(
         &mut self,
         retransmission: Retransmission,
+        time: Nanos,
         parts: Parts,
         unseen: bool,
         budget: &mut Budget,
     ) {
-        self.bytes += u64::from(retransmission.bytes);
         self.open.push_back(Open {
             retransmission,
+            time,
             pieces: parts.pieces,
             is_needed: false,
             is_unknown: parts.is_beyond,
@@ -185,26 +159,26 @@ impl Ledger {
             } else {
                 Some(false)
             };
-            let place = match needed {
+            let lost = match needed {
                 Some(true) => open.place,
                 _ => LossSide::Unknown,
             };
-            self.count.add(needed);
+            self.counts.add(needed);
             self.decided.push(Decided {
-                time: open.retransmission.time,
+                time: open.time,
                 needed,
             });
             let trigger = open.retransmission.trigger;
-            self.by_trigger.entry(trigger).or_default().add(needed);
+            *self.by_trigger.entry(trigger).or_default() += 1;
             if budget.0 > 0 {
                 budget.0 -= 1;
                 self.kept.push(Retransmission {
                     needed,
-                    place,
+                    lost,
                     ..open.retransmission
                 });
             } else {
-                self.not_kept += 1;
+                self.counts.not_listed += 1;
             }
         }
     }
@@ -219,9 +193,5 @@ impl Ledger {
             }
         }
         self.close(budget);
-    }
-
-    pub(crate) fn kept(&self) -> &[Retransmission] {
-        &self.kept
     }
 }

@@ -13,7 +13,7 @@ pub use trigger::Trigger;
 
 use serde::Serialize;
 
-use crate::{segment::Segment, time::Nanos};
+use crate::{segment::Segment, time::seconds};
 
 /// The side of the capture point on which data was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,13 +57,13 @@ pub enum Evidence {
 }
 
 /// A retransmission with its verdicts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Retransmission {
     /// The frame's number in the file, from 1.
     pub packet: u64,
-    /// When it passed the capture point, in nanoseconds since 1970.
-    pub(crate) time: Nanos,
-    /// Its first octet, from the first octet of data.
+    /// Time as in the file.
+    pub time_s: f64,
+    /// Its first octet, relative to the first octet of data.
     pub seq: i64,
     /// Octets of payload.
     pub bytes: u32,
@@ -73,10 +73,10 @@ pub struct Retransmission {
     pub evidence: Evidence,
     /// Its trigger.
     pub trigger: Trigger,
-    /// Where the data was lost.
-    pub place: LossSide,
-    /// The queue of the path was about full when it or its original was sent.
-    pub is_queued: bool,
+    /// The queue of the path was about full when it was sent, or when its original was.
+    pub queue_full: bool,
+    /// The side of the capture point on which the data was lost.
+    pub lost: LossSide,
     /// The frame of the previous copy, if it was captured.
     pub earlier: Option<u64>,
 }
@@ -86,14 +86,14 @@ impl Retransmission {
     pub(crate) fn new(segment: &Segment, seq: i64, trigger: Trigger) -> Self {
         Self {
             packet: segment.number,
-            time: segment.time,
+            time_s: seconds(segment.time),
             seq,
             bytes: segment.payload,
             needed: None,
             evidence: Evidence::NeverAcknowledged,
             trigger,
-            place: LossSide::Unknown,
-            is_queued: false,
+            queue_full: false,
+            lost: LossSide::Unknown,
             earlier: None,
         }
     }

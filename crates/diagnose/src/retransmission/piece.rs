@@ -36,7 +36,7 @@ pub(crate) struct Cover {
 }
 
 /// Octets that were always sent together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Piece {
     pub(crate) start: i64,
     pub(crate) end: i64,

@@ -262,6 +262,30 @@ fn without_frames_the_octets_in_flight_show_acknowledgments() {
 }
 
 #[test]
+fn a_log_of_far_too_many_connections_is_refused() {
+    let mut log = Log::new("client");
+    for number in 0..40 {
+        let _ = write!(
+            log.0,
+            "\n\u{1e}{{\"time\":1,\"name\":\"packet_sent\",\"group_id\":\"{number}\",\"data\":{{\"header\":{{\"packet_type\":\"1RTT\"}}}}}}"
+        );
+    }
+    for (connections, is_refused) in [(2, true), (3, false)] {
+        let bounds = Bounds {
+            connections,
+            ..Bounds::DEFAULT
+        };
+        let found = diagnose_log(Cursor::new(log.0.as_bytes()), "made", bounds, || false);
+        let told = found.map_or_else(|error| error.to_string(), |_| String::new());
+        assert_eq!(
+            told.contains("more than 32 connections"),
+            is_refused,
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn a_capture_is_no_log() {
     assert!(!is_log(&mut Cursor::new(b"\xd4\xc3\xb2\xa1")).expect("it can be read"));
     let mut log = Cursor::new(with_loss(false).0.into_bytes());
