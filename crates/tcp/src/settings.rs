@@ -310,7 +310,7 @@ impl Settings {
     pub const fn rto_bounds(&self) -> Bounds {
         Bounds {
             min_rto: self.min_rto,
-            over_srtt: self.timers.bound_variance(),
+            by_round: self.timers.keep_variance(),
             max_rto: self.max_rto,
             granularity: self.clock_tick,
         }

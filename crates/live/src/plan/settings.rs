@@ -342,7 +342,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
     });
     // The limit of a receive buffer (`tcp_rmem`), which determines the window scale.
     let stack = first.map_or_else(kernel_stack, |flow| flow.stack.clone());
-    let most = needed_buffer(resolved).max(2 * stack.receive_window_bytes());
+    let most = 2 * stack.receive_window_bytes();
     let mut settings = vec![
         // Metrics of one connection must not affect the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),

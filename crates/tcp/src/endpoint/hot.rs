@@ -251,9 +251,9 @@ impl<B: Body> Endpoint<B> {
         snd.advance(now, ack);
         let rtt = now.saturating_since(plain.last_sent_at);
         snd.rtt.note_min(rtt);
-        let bounds = snd.settings.rto_bounds();
+        let (flight, bounds) = (snd.flight(), snd.settings.rto_bounds());
         snd.rtt
-            .sample(now.saturating_since(plain.first_sent_at), &bounds);
+            .sample(now.saturating_since(plain.first_sent_at), &flight, &bounds);
         // `after_progress`
         snd.pacer.on_rate_change();
         snd.window.ends_round(ack, snd.nxt);

@@ -20,7 +20,9 @@ impl<B: Body> Endpoint<B> {
         if now >= self.snd.recovery.deadline() {
             match self.snd.recovery.timer() {
                 Timer::Off => {}
-                Timer::Retransmit => self.on_retransmission_timeout(now),
+                Timer::Retransmit | Timer::RetransmitAtTick => {
+                    self.on_retransmission_timeout(now);
+                }
                 Timer::Reorder | Timer::Probe => self.snd.with_recovery(now, Recovery::on_timer),
                 Timer::Persist => {
                     if self.snd.peer.is_probing_over(self.settings.retries) {

@@ -11,7 +11,8 @@ pub enum Timers {
     #[serde(rename = "rfc6298")]
     Rfc6298,
     /// As Linux before 3.2: `min_rto` bounds the variance term, so the timeout exceeds the smoothed
-    /// round-trip time by at least `min_rto`.
+    /// round-trip time by at least `min_rto`. The variance term decays once per round trip
+    /// (Sarolahti and Kuznetsov, FREENIX 2002).
     #[serde(rename = "linux-2.6")]
     Linux26,
     /// As `linux-2.6`, and as measured of Linux 6.18:
@@ -25,6 +26,8 @@ pub enum Timers {
     ///   (`tcp_retries2`).
     /// - The timers of RACK and TLP (RFC 8985 §6.3, §7.2) end at a tick of `clock_tick`: a timer of
     ///   x at tick ⌈(x + 2 ms) ÷ tick⌉ + 1 after it is set. CUBIC reads its time from that clock.
+    /// - The retransmission timer ends at a tick as well; one of at least 63 ticks at a multiple of 8
+    ///   ticks, of 504 at one of 64, of 4,032 at one of 512 (the timer wheel).
     #[serde(rename = "linux")]
     Linux,
     /// As 4.4BSD: round-trip times and retransmission timeouts count ticks of `clock_tick` from the
@@ -37,10 +40,10 @@ pub enum Timers {
 
 impl Timers {
     /// Whether `min_rto` bounds the variance term, so that the timeout exceeds the smoothed
-    /// round-trip time by at least `min_rto`.
+    /// round-trip time by at least `min_rto`, and the term decays once per round trip.
     #[must_use]
     #[inline]
-    pub const fn bound_variance(self) -> bool {
+    pub const fn keep_variance(self) -> bool {
         matches!(self, Self::Linux26 | Self::Linux)
     }
 
@@ -51,7 +54,7 @@ impl Timers {
         matches!(self, Self::Bsd)
     }
 
-    /// Whether the timers of RACK and TLP end at a tick.
+    /// Whether the timers of RACK and TLP and the retransmission timer end at a tick.
     #[must_use]
     #[inline]
     pub const fn end_with_ticks(self) -> bool {

@@ -27,6 +27,9 @@ const RENEGING_DELAY: Duration = Duration::from_millis(10);
 pub(crate) enum Timer {
     Off,
     Retransmit,
+    /// The time is over, and the timer waits for a tick
+    /// ([`Timers::Linux`](crate::policy::Timers::Linux)).
+    RetransmitAtTick,
     /// RACK's reordering timer (RFC 8985 §6.3); the retransmission timer expires later.
     Reorder,
     /// The probe timer (RFC 8985 §7.2); the retransmission timer expires later.
@@ -39,7 +42,10 @@ impl Timer {
     /// Whether the retransmission timer runs, alone or after another timer.
     #[inline]
     pub(crate) const fn waits_for_ack(self) -> bool {
-        matches!(self, Self::Retransmit | Self::Reorder | Self::Probe)
+        matches!(
+            self,
+            Self::Retransmit | Self::RetransmitAtTick | Self::Reorder | Self::Probe
+        )
     }
 }
 
@@ -130,7 +136,7 @@ impl Recovery {
     #[inline]
     pub(super) fn on_new_segment(&mut self, now: Instant, rtt: &RttEstimator, settings: &Settings) {
         if !self.tlp {
-            if !matches!(self.timer, Timer::Retransmit | Timer::Reorder) {
+            if !self.timer.waits_for_ack() {
                 // RFC 6298 (5.1)
                 self.restart_timer(now, rtt, settings);
             }
@@ -140,7 +146,9 @@ impl Recovery {
             Timer::Off | Timer::Persist | Timer::TimeWait => {
                 self.restart_timers(now, rtt, settings);
             }
-            Timer::Retransmit => self.start_probe_timer(now, rtt, settings),
+            Timer::Retransmit | Timer::RetransmitAtTick => {
+                self.start_probe_timer(now, rtt, settings);
+            }
             Timer::Probe => {
                 // Usually the acknowledgment that permitted this segment has set the timer at the
                 // same instant. From the second segment on the receiver does not delay its
@@ -166,8 +174,28 @@ impl Recovery {
         if wanted {
             let pto = Tlp::pto(rtt.srtt(), self.board.len() == 1);
             self.timer = Timer::Probe;
-            self.timer_at = with_tick(now, pto, settings).min(self.rto_at);
+            self.timer_at = if settings.timers.end_with_ticks() {
+                self.probe_at_tick(now, pto, rtt, settings)
+            } else {
+                now.saturating_add(pto).min(self.rto_at)
+            };
         }
+    }
+
+    /// End of a probe timer with ticks. A timeout after the oldest segment was sent bounds it, not one
+    /// that begins now (measured of Linux 6.12 by the probes after an outage).
+    fn probe_at_tick(
+        &self,
+        now: Instant,
+        pto: Duration,
+        rtt: &RttEstimator,
+        settings: &Settings,
+    ) -> Instant {
+        let age = self.board.front().map_or(Duration::ZERO, |oldest| {
+            now.saturating_since(oldest.sent_at)
+        });
+        let left = Duration::from_picos(rtt.rto().as_picos().saturating_sub(age.as_picos()));
+        ended_at_tick(now, (pto + SLACK).min(left), settings)
     }
 
     /// Starts the reordering timer, which expires before the retransmission timer (RFC 8985 §6.3).
@@ -227,7 +255,15 @@ impl Recovery {
     /// Handles an expiry of a timer of loss recovery.
     pub(crate) fn on_timer(&mut self, scope: &mut Scope<'_>) {
         match self.timer {
+            Timer::Retransmit if scope.settings.timers.end_with_ticks() => {
+                let rto = scope.rtt.rto();
+                let set = self.timer_at.as_picos().saturating_sub(rto.as_picos());
+                let set = Instant::START.saturating_add(Duration::from_picos(set));
+                self.timer = Timer::RetransmitAtTick;
+                self.timer_at = ended_at_tick(set, rto, scope.settings);
+            }
             Timer::Retransmit => self.on_timeout(scope),
+            Timer::RetransmitAtTick => self.on_timeout(scope),
             Timer::Reorder => self.on_reordering_timeout(scope),
             Timer::Probe => self.on_probe_timeout(scope),
             Timer::Off | Timer::Persist | Timer::TimeWait => {}
@@ -384,14 +420,28 @@ impl Recovery {
     }
 }
 
-/// End of a timer of RACK or TLP that lasts for `lasts`.
+/// End of a timer of RACK that lasts for `lasts`.
 pub(super) fn with_tick(now: Instant, lasts: Duration, settings: &Settings) -> Instant {
-    let tick = settings.timer_tick();
-    if tick.is_zero() {
+    if !settings.timers.end_with_ticks() {
         return now.saturating_add(lasts);
     }
-    let ticks = (lasts + SLACK).as_picos().div_ceil(tick.as_picos());
-    next_tick(now, tick, ticks.saturating_add(BEGUN))
+    ended_at_tick(now, lasts + SLACK, settings)
+}
+
+/// Ticks of a timer from which on it ends at a multiple of eight ticks, and again at eight times as
+/// many at a multiple of 64 (the timer wheel since Linux 4.8).
+const FINE_TICKS: u64 = 63;
+
+/// End of a timer that is set at `set` and lasts for `lasts`, by a clock with ticks.
+fn ended_at_tick(set: Instant, lasts: Duration, settings: &Settings) -> Instant {
+    let tick = settings.clock_tick.as_picos().max(1);
+    let ticks = lasts.as_picos().div_ceil(tick);
+    let over = set.as_picos() / tick + ticks;
+    let level = (0..7)
+        .find(|level| ticks < FINE_TICKS << (3 * level))
+        .unwrap_or(7);
+    let end = ((over >> (3 * level)) + BEGUN) << (3 * level);
+    Instant::START.saturating_add(settings.clock_tick.saturating_mul(end))
 }
 
 /// End of a timeout that begins now; on a tick if the clock is coarse.

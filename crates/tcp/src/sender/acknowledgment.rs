@@ -11,6 +11,7 @@ use super::Sender;
 use crate::{
     clock::timestamp,
     recovery::{AckSummary, Phase, Prior, Timer, dupthresh::Duplicate},
+    rtt::Flight,
     scoreboard::{Delivered, Plain},
     send_limit::SendLimit,
 };
@@ -110,8 +111,10 @@ impl<B: Body> Sender<B> {
         };
         let rtt = now.saturating_since(plain.last_sent_at);
         self.rtt.note_min(rtt);
+        let flight = self.flight();
         self.rtt.sample(
             now.saturating_since(plain.first_sent_at),
+            &flight,
             &self.settings.rto_bounds(),
         );
         self.after_progress(now, true);
@@ -354,8 +357,19 @@ impl<B: Body> Sender<B> {
 
     pub(crate) fn take_rtt(&mut self, sample: Duration) {
         if !sample.is_zero() {
-            self.rtt.sample(sample, &self.settings.rto_bounds());
+            let flight = self.flight();
+            self.rtt
+                .sample(sample, &flight, &self.settings.rto_bounds());
             self.recovery.on_rtt_sample();
+        }
+    }
+
+    /// SND.UNA and SND.NXT.
+    #[inline]
+    pub(crate) const fn flight(&self) -> Flight {
+        Flight {
+            una: self.peer.una(),
+            nxt: self.nxt,
         }
     }
 }
