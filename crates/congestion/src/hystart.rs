@@ -105,6 +105,15 @@ impl Exit {
         }
     }
 
+    /// Slow start begins again after a pause. HyStart of Linux that has ended a slow start acts
+    /// again after a timeout only (measured of 6.12).
+    pub fn restart(&mut self) {
+        match self {
+            Self::Linux(hystart) => hystart.round = None,
+            Self::Rfc9406(hystart) => hystart.end(),
+        }
+    }
+
     /// The window was reduced.
     pub fn reset(&mut self) {
         match self {
@@ -158,6 +167,8 @@ pub struct HyStart {
     /// The smallest RTT of data so far.
     min_rtt: Duration,
     round: Option<Round>,
+    /// It has ended a slow start; see [`Exit::restart`].
+    has_ended: bool,
 }
 
 /// One round trip of slow start.
@@ -180,12 +191,14 @@ impl HyStart {
             patient,
             min_rtt: Duration::MAX,
             round: None,
+            has_ended: false,
         }
     }
 
-    /// Discards the round, because slow start restarts.
+    /// Begins anew, because slow start follows a timeout.
     pub fn reset(&mut self) {
         self.round = None;
+        self.has_ended = false;
     }
 
     /// Takes an ACK of slow start and returns whether slow start ends. `cwnd` is in segments.
@@ -222,7 +235,9 @@ impl HyStart {
         // Both evaluate every ACK, so that a round's evidence is complete once the window is large.
         let train = round.ack_train(ack, &self.settings, least);
         let delay = round.delay_increase(ack, &self.settings, min_rtt, self.patient);
-        cwnd >= self.settings.low_window && (train || delay)
+        let ends = cwnd >= self.settings.low_window && (train || delay) && !self.has_ended;
+        self.has_ended |= ends && self.patient;
+        ends
     }
 }
 

@@ -66,8 +66,10 @@ impl<O: Observed> SlowStart<O> {
 
     /// A restart or window validation ends the stage of congestion avoidance.
     pub(super) fn on_restart(&mut self) {
-        if O::EVERY {
-            self.reset();
+        if O::EVERY
+            && let Some(exit) = &mut self.0
+        {
+            exit.restart();
         }
     }
 

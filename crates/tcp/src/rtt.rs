@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(rtt.rto(), Duration::from_secs(60));
     }
 
-    /// A sender of ten segments per round trip, all of which take `rtt`.
+    /// Timeouts after round trips of ten segments, which take these times in milliseconds.
     fn by_round(rounds: &[u64]) -> Vec<Duration> {
         let bounds = Bounds {
             min_rto: ms(200),
@@ -299,7 +299,7 @@ mod tests {
         let mut rtt = RttEstimator::new(Duration::from_secs(1));
         let mut flight = FLIGHT;
         let timeout = |&time: &u64| {
-            for _ in 0..10 {
+            for _ in 0..11 {
                 rtt.sample(ms(time), &flight, &bounds);
                 flight.una = flight.una + 1;
                 flight.nxt = flight.una + 10;

@@ -297,6 +297,15 @@ impl Scoreboard {
         }
     }
 
+    /// Whether the segment around `number`, which is not acknowledged, was sent more than once.
+    #[must_use]
+    pub fn was_resent(&self, number: Seq) -> bool {
+        let index = index_around(&self.records, self.una, number);
+        self.records
+            .get(index)
+            .is_some_and(Record::is_retransmitted)
+    }
+
     /// Processes the SACK block `left..right`, which must be within the data sent and not
     /// acknowledged. Returns `false` if nothing in the block is new.
     pub fn sack(&mut self, left: Seq, right: Seq, delivered: &mut Delivered) -> bool {

@@ -212,7 +212,17 @@ fn the_timeout_after_a_lost_syn_follows_the_measurements() {
             bytes: 1000,
             flow: &flow,
         };
-        near(case.seconds(), 1.15 + wait);
+        // Timers of two seconds and more end at a multiple of 256 ms in Linux.
+        let coarse = if stack == "linux" && wait >= 2.0 {
+            0.256
+        } else {
+            0.0
+        };
+        let seconds = case.seconds();
+        assert!(
+            (1.14 + wait..1.17 + wait + coarse).contains(&seconds),
+            "{stack}: {seconds} s"
+        );
     }
 }
 
@@ -314,7 +324,7 @@ fn a_dead_path_is_abandoned_by_elapsed_time() {
     let dead = "delay = \"25 us\"\n[[at]]\ntime = \"2.55 s\"\nset = { \"link.path.up\" = false }";
     for (transport, least, most) in [
         ("{ min_rto = \"1 s\" }", 960.0, 980.0),
-        ("{}", 920.0, 935.0),
+        ("{}", 920.0, 940.0),
         ("{ retries = 5 }", 14.0, 16.0),
         (
             "{ timers = \"linux-2.6\", min_rto = \"1 s\" }",

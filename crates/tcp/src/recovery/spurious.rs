@@ -58,6 +58,10 @@ impl Recovery {
             return;
         };
         scope.stats.duplicates_reported = scope.stats.duplicates_reported.wrapping_add(1);
+        if u64::from(scope.stats.duplicates_reported) > scope.stats.retransmitted_packets {
+            // The network has duplicated some (measured of Linux 6.12: it ignores these reports).
+            return;
+        }
         let Some(extensions) = &mut self.extensions else {
             return;
         };
@@ -70,9 +74,12 @@ impl Recovery {
         let Some(extensions) = &mut self.extensions else {
             return;
         };
-        let spurious = extensions
-            .undo
-            .on_duplicate(range.start, range.end, scope.smss);
+        // What lies above SND.UNA tells whether it was retransmitted.
+        let was_resent = range.end <= scope.una || self.board.was_resent(range.start);
+        let spurious = was_resent
+            && extensions
+                .undo
+                .on_duplicate(range.start, range.end, scope.smss);
         if spurious && self.board.lost() == 0 {
             self.take_back(scope);
         }

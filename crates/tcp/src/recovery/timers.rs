@@ -131,6 +131,19 @@ impl Recovery {
         }
     }
 
+    /// Restarts the retransmission timer. While one of RACK runs before it, it counts from the
+    /// oldest segment's last copy, and stays.
+    pub(crate) fn restart_timeout(
+        &mut self,
+        now: Instant,
+        rtt: &RttEstimator,
+        settings: &Settings,
+    ) {
+        if self.timer.waits_for_ack() && self.timer != Timer::Reorder {
+            self.restart_timers(now, rtt, settings);
+        }
+    }
+
     /// Starts the timers for a new segment. A probe waits for its acknowledgment, too (RFC 8985
     /// §7.2).
     #[inline]
