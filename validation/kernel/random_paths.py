@@ -36,6 +36,7 @@ from reference import markdown  # noqa: E402  # isort: skip
 PAGE = ROOT / "docs/validation/random-paths.md"
 DATA = ROOT / "validation/data/random-paths.json"
 KERNEL = "6.12"
+PROFILE = f"linux-{KERNEL}"
 FIRST, COUNT = 1000, 60
 """The numbers of the page's paths, which are their seeds."""
 STEPS = (-0.03, 0.0, 0.03)
@@ -92,7 +93,7 @@ class Drawn:
         control = draw.choice(("cubic", "cubic", "reno", "bbr", "vegas", "westwood-plus", "dctcp", "htcp", "bic"))
         return cls(number, rate, rtt, f'kind = "{kind}"{size}', impair, transport, control, draw.choice((8, 12)))
 
-    def text(self, step: float = 0.0, stack: str = "linux") -> str:
+    def text(self, step: float = 0.0, stack: str = PROFILE) -> str:
         """The scenario, with a delay that differs by this share."""
         lines = [
             f'duration = "{self.seconds} s"',
@@ -129,7 +130,7 @@ def _figures(flow: Mapping[str, Any]) -> dict[str, float]:
     return {"goodput": flow["goodput_mbit_s"], "retransmitted": flow["retransmitted_packets"]}
 
 
-def simulated(path: Drawn, stack: str = "linux") -> Figures:
+def simulated(path: Drawn, stack: str = PROFILE) -> Figures:
     """The simulator's runs of a path."""
     runs = (Scenario.from_text(path.text(step, stack)).run(seed=path.number, digest=False) for step in STEPS)
     return [_figures(run.flows["main"]) for run in runs]
