@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { LadderPacket } from "../model/why.ts";
 
 const STEP = 19;
-const WIDTH = 620;
+const WIDTH = 680;
 const LEFT = 210;
 const RIGHT = 410;
 
