@@ -39,7 +39,15 @@ class StressOptions:
     budget: Annotated[
         str | None, Option("--budget", "Time of this call (60s when left out, without --runs).", "30min")
     ] = None
-    runs: Annotated[int | None, Option("--runs", "Number of candidates, including those of earlier calls.", "N")] = None
+    runs: Annotated[
+        int | None,
+        Option(
+            "--runs",
+            "Stop after N candidates, those of earlier calls included, at the end of a generation of 32; shrinking a "
+            "find tries more.",
+            "N",
+        ),
+    ] = None
     first: Annotated[bool, Option("--first", "Stop at the first find.")] = False
     seed: Annotated[int, Option("--seed", "Seed of the search.", "N")] = 1
     jobs: Jobs = None
@@ -144,5 +152,7 @@ def _print(outcome: Outcome, options: StressOptions) -> None:
         out.print()
     count = len(outcome.tellings)
     out.print(f"{counted(outcome.tellings)} in {outcome.state.evaluations:,} candidates, {rate:.0f} per second")
+    if options.runs is not None and outcome.state.evaluations > options.runs:
+        note(f"more than --runs {options.runs}: a generation has 32 candidates, and shrinking a find tries more")
     if options.out is not None:
         note(f"wrote {options.out / 'report.html'}, finds.json and {count} scenario{'' if count == 1 else 's'}")
