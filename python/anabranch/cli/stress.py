@@ -90,12 +90,9 @@ def run_stress(options: StressOptions) -> None:
             bar.label = f"{len(state.finds)} finds, {state.evaluations:,} candidates"
             bar.update(100 * used)
 
-        try:
+        kept = None if options.out is None else f"finds are in {options.out}; the same command goes on from there"
+        with interrupt.explained(kept):
             outcome = stress(plan, report, note)
-        except KeyboardInterrupt:
-            if options.out is not None:
-                note(f"finds are in {options.out}; the same command goes on from there")
-            raise
     if options.json:
         print_json(outcome.to_json())
     else:

@@ -38,6 +38,7 @@ def test_a_baseline_finds_a_regression(anabranch: Call, monkeypatch: pytest.Monk
     other = anabranch("evaluate", "bbr3", "--quick", "--store", store, "--baseline", out / "evaluation.json")
     assert other.status == 1
     assert "worse: loss-of-several" in other.err
+    assert "the baseline is an evaluation of cubic, and this one of bbr3" in other.err
 
 
 def test_a_baseline_with_other_seeds(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,6 +58,14 @@ def test_a_control_that_breaks_is_a_regression(
     done = anabranch("evaluate", bad(tmp_path, "Raises"), "--quick", "--baseline", out)
     assert done.status == 1
     assert "broken: KeyError" in done.err
+
+
+def test_a_broken_item_is_a_failure(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    choose(monkeypatch, "onset-loss", seeds=1)
+    done = anabranch("evaluate", bad(tmp_path, "Raises"), "--quick")
+    assert done.status == 1
+    assert "items are broken: a run of raises failed, delivered nothing or did not end" in done.err
+    assert "(Raises.on_ack, bad_controls.py:38)" in " ".join(done.out.split())
 
 
 def test_json(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
