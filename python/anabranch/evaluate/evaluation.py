@@ -16,6 +16,7 @@ from anabranch.evaluate.build import flow, scenario
 from anabranch.evaluate.check import Case, Check, Plan
 from anabranch.evaluate.items import Item, items_of
 from anabranch.evaluate.judge import BROKEN, NOT_EVALUATED, Judgement, NoWorse
+from anabranch.evaluate.queue_file import refusal
 from anabranch.evaluate.runs import Failure, Finished, Job, Outcome, job_of, make
 from anabranch.evaluate.subject import CONTROL, QUEUE, Subject, builtin, to_json
 from anabranch.text import toml_text
@@ -89,7 +90,7 @@ class CheckResult:
 
     @cached_property
     def verdict(self) -> str:
-        """The worst verdict of its cases; of cases of which some were left out it is never \"met\"."""
+        """The worst verdict of its cases; not "met" if a case was left out."""
         return _verdict([one.judgement.verdict for one in self.cases], is_partial=self.is_partial)
 
     @property
@@ -324,6 +325,8 @@ def _try(subject: Subject) -> None:
     try:
         _engine.resolve(text, subject.name, [], 1, controls=controls)
     except _engine.ScenarioError as error:
+        if subject.file is not None:
+            raise refusal(*subject.file, error) from None
         raise UserError(f"{subject.source or subject.name} cannot be used: {error.message}") from None
 
 

@@ -100,6 +100,30 @@ def test_bad_input(anabranch: Call, arguments: list[str], told: str) -> None:
     assert told in done.err
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            "[queue]\nkind = 'codel'\ntarget = '500 s'\n",
+            ["mine.toml:3:10: 500 s is out of range", "expected 1 us to 100 s"],
+        ),
+        ("kind = 'codel'\ntargt = '5 ms'\n", ["mine.toml:2:1: unknown key `targt`", "did you mean `target`?"]),
+        (
+            "queue = { kind = 'codel', ecn = 3 }\n",
+            ["mine.toml:1:33: this is the number `3`", "expected `true` or `false`"],
+        ),
+        ("kind = 'codell'\n", ['mine.toml:1:8: there is no queue "codell"', 'did you mean "codel"?']),
+    ],
+)
+def test_a_mistake_in_the_file_of_a_queue_has_a_place(
+    anabranch: Call, tmp_path: Path, content: str, told: list[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(content, encoding="utf-8")
+    done = anabranch("evaluate", tmp_path / "mine.toml", "--quick")
+    assert done.status == 2
+    assert [text for text in told if text not in done.err] == []
+
+
 def test_a_foreign_directory_is_refused(anabranch: Call, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     done = anabranch("evaluate", "cubic", "--quick", "--out", tmp_path)
