@@ -135,7 +135,7 @@ def _plan(options: StressOptions) -> Plan:
 
 
 def _print(outcome: Outcome, options: StressOptions) -> None:
-    from anabranch.stress.report import counted
+    from anabranch.stress.report import counted, run_command
 
     out = console()
     rate = outcome.state.evaluations / max(outcome.elapsed_s, 1e-9)
@@ -145,7 +145,7 @@ def _print(outcome: Outcome, options: StressOptions) -> None:
         if told.confirmation is not None:
             write(out, wrapped(told.confirmation.sentence, "  "))
         if options.out is not None:
-            write(out, wrapped(f"anabranch run {options.out / told.name}.toml", "  "))
+            write(out, wrapped(run_command(f"{options.out / told.name}.toml", outcome.pair), "  "))
         out.print()
     count = len(outcome.tellings)
     out.print(f"{counted(outcome.tellings)} in {outcome.state.evaluations:,} candidates, {rate:.0f} per second")

@@ -82,6 +82,11 @@ def test_a_control_in_python_is_searched_and_kept(anabranch: Call, tmp_path: Pat
     finds = json.loads((tmp_path / "out" / "finds.json").read_text("utf-8"))
     assert finds["control"] == "mine"
     assert finds["finds"][0]["goal"] == "slow"
+    find = tmp_path / "out" / "01-slow.toml"
+    assert f"anabranch run 01-slow.toml --control {tmp_path}/mine.py:Mine" in find.read_text("utf-8")
+    assert anabranch("run", find, "--control", f"{tmp_path}/mine.py:Mine").status == 0
+    refused = anabranch("run", find)
+    assert (refused.status, "a control in Python: --control FILE.py:Class" in refused.err) == (2, True)
     (tmp_path / "mine.py").write_text(f"{MINE}# changed\n")
     done = anabranch(*arguments, "--runs", 1000)
     assert done.status == 2
@@ -176,3 +181,28 @@ def test_a_faulty_control_is_named(anabranch: Call, tmp_path: Path, name: str, t
 def test_the_number_of_candidates_is_explained(anabranch: Call) -> None:
     done = anabranch("stress", "reno", "--goal", "stall", "--runs", 1)
     assert "more than --runs 1: a generation has 32 candidates" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Exits", "SystemExit: 0 (Exits.on_ack, faulty.py:13)"),
+        ("Raises", "ValueError: bad luck (Raises.on_congestion, faulty.py:27)"),
+        ("Words", "cwnd, ssthresh and pacing_rate of Words must be numbers"),
+    ],
+)
+def test_run_names_a_faulty_control(anabranch: Call, tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    (tmp_path / "path.toml").write_text(
+        'duration = "5 s"\nlink.a = { between = ["S", "R"], rate = "1 Mbit/s", delay = "5 ms" }\n'
+        f'flow.x = {{ from = "S", to = "R", cc = "{name.lower()}" }}\n'
+    )
+    arguments = ("run", tmp_path / "path.toml", "--control", f"{tmp_path}/faulty.py:{name}")
+    loss = ("--set", 'link.a.forward.impair=[{ kind = "bernoulli-loss", rate = 0.05 }]')
+    done = anabranch(*arguments, *loss)
+    assert done.status == 1, done
+    assert "a congestion control in Python failed: " in done.err
+    assert told in done.err
+    live = anabranch(*arguments, "--engine", "kernel")
+    assert (live.status, "runs no congestion control in Python" in live.err) == (2, True)
