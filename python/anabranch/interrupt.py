@@ -93,16 +93,14 @@ def whole_step() -> Iterator[None]:
 
 @contextmanager
 def explained(remark: str | None) -> Iterator[None]:
-    """Print a remark if a signal ends the command inside this block, even if it has no time to unwind."""
+    """Print a remark (no control characters) if a signal ends this block, even if it has no time to unwind."""
     _state.remark = remark
     try:
         yield
     except KeyboardInterrupt:
         told, _state.remark = _state.remark, None
         if told is not None:
-            from anabranch.text import shown
-
-            os.write(2, f"{shown.terminal(told)}\n".encode())
+            os.write(2, f"{told}\n".encode())
         raise
     finally:
         _state.remark = None

@@ -12,7 +12,7 @@ from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import FAILED, KERNEL, check_engine, complain, console, note, print_json, styled
 from anabranch.cli.options import Jobs, Json, Kernel, Out, Store
 from anabranch.text.lines import wrapped
-from anabranch.text.shown import plain
+from anabranch.text.shown import plain, terminal
 
 if TYPE_CHECKING:
     from anabranch.evaluate.baseline import Stored
@@ -90,7 +90,7 @@ def run_evaluate(options: EvaluateOptions) -> None:
     points = points_in(options.out, options.store)
     place = options.store or options.out
     kept = None if place is None else f"finished runs are in {place}; the same command goes on from there"
-    with interrupt.explained(kept), Progress(f"evaluate {subject.name}", 1) as bar:
+    with interrupt.explained(kept and terminal(kept)), Progress(f"evaluate {subject.name}", 1) as bar:
 
         def report(done: int, total: int) -> None:
             bar.total = total

@@ -11,6 +11,7 @@ from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import KERNEL, check_engine, console, note, print_json, styled
 from anabranch.cli.options import Jobs, Json, Kernel, Out
 from anabranch.text.lines import wrapped
+from anabranch.text.shown import terminal
 
 if TYPE_CHECKING:
     from anabranch.stress.campaign import Outcome, Plan
@@ -91,7 +92,7 @@ def run_stress(options: StressOptions) -> None:
             bar.update(100 * used)
 
         kept = None if options.out is None else f"finds are in {options.out}; the same command goes on from there"
-        with interrupt.explained(kept):
+        with interrupt.explained(kept and terminal(kept)):
             outcome = stress(plan, report, note)
     if options.json:
         print_json(outcome.to_json())
