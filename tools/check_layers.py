@@ -43,7 +43,7 @@ _DIAGNOSE = _PATH | {"anabranch-capture", "anabranch-qlog"}
 # Rooms of Python by floor, the lowest first.
 FLOORS: Sequence[frozenset[str]] = (
     frozenset({"control", "errors", "interrupt"}),
-    frozenset({"extras", "text"}),
+    frozenset({"control_errors", "extras", "text"}),
     frozenset({"files", "keys", "limits", "progress", "statistics"}),
     frozenset({"builders", "result"}),
     frozenset({"live"}),

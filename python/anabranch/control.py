@@ -23,8 +23,8 @@ sets ``cwnd`` and optionally ``ssthresh`` and ``pacing_rate``:
 
 A call costs some microseconds: a run takes ten to twenty times as long as with a built-in control,
 and runs of a sweep share one interpreter. The same control as a Rust type or as an eBPF program has
-no such cost and also runs elsewhere (`docs/extending.md`). Neither the live engine nor the command
-line runs controls in Python.
+no such cost and also runs elsewhere (`docs/extending.md`). `anabranch evaluate`, `anabranch stress`
+and `anabranch run --control` run it as ``FILE.py:Class``; the live engine and the kernels run no control in Python.
 """
 
 from __future__ import annotations

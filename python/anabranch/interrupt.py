@@ -38,6 +38,8 @@ class _State:
     """A signal that arrived during such a step."""
     is_said = False
     """Whether the message for the signal was printed."""
+    remark: str | None = None
+    """The remark of :func:`explained`, until it is printed."""
 
 
 _state = _State()
@@ -89,6 +91,21 @@ def whole_step() -> Iterator[None]:
             _raise(number, None)
 
 
+@contextmanager
+def explained(remark: str | None) -> Iterator[None]:
+    """Print a remark (no control characters) if a signal ends this block, even if it has no time to unwind."""
+    _state.remark = remark
+    try:
+        yield
+    except KeyboardInterrupt:
+        told, _state.remark = _state.remark, None
+        if told is not None:
+            os.write(2, f"{told}\n".encode())
+        raise
+    finally:
+        _state.remark = None
+
+
 def end(number: int) -> None:
     """End the process now, without unwinding; has no effect inside of :func:`whole_step`."""
     if not _state.swaps:
@@ -126,6 +143,9 @@ def _end(number: int) -> NoReturn:
     from anabranch.files import owner
 
     owner.abandon()
+    if _state.remark is not None:
+        with contextlib.suppress(OSError):
+            os.write(2, f"{_state.remark}\n".encode())
     if not _state.is_said:
         # The command had no time to print the message.
         with contextlib.suppress(OSError):

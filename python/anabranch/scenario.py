@@ -301,10 +301,23 @@ class Scenario(Tables):
             raise schema.in_words_of_python(error, self) from None
         except UserError:
             raise
-        except ValueError as error:
-            # The result does not fit in memory.
-            raise UserError(str(error)) from None
+        except (ValueError, TypeError) as error:
+            raise self._shown(error) from None
         return RunResult(run, (*(SAMPLES if samples_ms is not None else ()), *(PACKETS if packets else ())))
+
+    def _shown(self, error: ValueError | TypeError) -> Exception:
+        """An error of a run: that of a control in Python keeps its type and its traceback."""
+        if self._controls:
+            from anabranch.control_errors import described, place_of
+
+            if place_of(error) is not None:
+                return error
+            if isinstance(error, TypeError):
+                return TypeError(described(error, self._controls).partition(": ")[2])
+        if isinstance(error, TypeError):
+            return error
+        # The result does not fit in memory, or an attribute of a control is no number above 0.
+        return UserError(str(error))
 
     def _places(
         self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False

@@ -8,6 +8,7 @@ import pytest
 
 from anabranch import CongestionControl, Scenario, ScenarioError, UserError
 from anabranch.control import Ack, Acks, Congestion, Rto, Start
+from anabranch.control_errors import described
 
 
 class Fixed(CongestionControl):
@@ -161,6 +162,37 @@ def test_an_exception_of_a_control_ends_the_run() -> None:
         PATH.with_controls(Endless).set("flow.main.cc", "endless").run()
     with pytest.raises(TypeError, match="segmets"):
         PATH.with_controls(Fixed).set("flow.main.cc", {"kind": "fixed", "segmets": 1}).run()
+
+
+def test_a_value_error_of_a_control_keeps_its_type_and_place() -> None:
+    class Unlucky(Fixed):
+        name = "unlucky"
+
+        def on_ack(self, ack: Ack) -> None:
+            raise ValueError("bad luck")
+
+    class Words(Fixed):
+        name = "words"
+
+        def on_ack(self, ack: Ack) -> None:
+            self.cwnd = "ten"  # type: ignore[assignment]
+
+    with pytest.raises(ValueError, match="bad luck") as raised:
+        PATH.with_controls(Unlucky).set("flow.main.cc", "unlucky").run()
+    assert not isinstance(raised.value, UserError)
+    assert raised.traceback[-1].name == "on_ack"
+    assert described(raised.value).startswith("ValueError: bad luck (Unlucky.on_ack, test_control.py:")
+    with pytest.raises(TypeError, match="cwnd, ssthresh and pacing_rate of Words must be numbers"):
+        PATH.with_controls(Words).set("flow.main.cc", "words").run()
+
+
+def test_a_missing_method_is_named() -> None:
+    class Bare(CongestionControl):
+        name = "bare"
+
+    with pytest.raises(NotImplementedError) as raised:
+        PATH.with_controls(Bare).set("flow.main.cc", "bare").run()
+    assert described(raised.value) == "NotImplementedError: Bare has no method on_ack"
 
 
 def test_a_sweep_runs_it_and_stores_nothing(tmp_path: object) -> None:

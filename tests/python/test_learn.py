@@ -194,6 +194,28 @@ def test_an_action_that_is_no_number_is_refused() -> None:
     made.close()
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"loss": 1.0}, "loss is 1.0; expected a share"),
+        ({"rate_mbit_s": 0}, "rate_mbit_s is 0; expected a number above 0"),
+        ({"delay_ms": -1}, "delay_ms is -1; expected a number from 0"),
+        ({"buffer_bdp": float("nan")}, "buffer_bdp is nan; expected a number above 0"),
+    ],
+)
+def test_a_path_out_of_range_is_refused(values: dict[str, float], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        Path(**{"rate_mbit_s": 10, "delay_ms": 20, **values})
+
+
+def test_an_action_of_two_numbers_is_refused() -> None:
+    made = env(path=PATH)
+    made.reset(seed=1)
+    with pytest.raises(UserError, match="the action has 2 numbers; expected 1"):
+        made.step(np.array([0.1, 0.2], dtype=np.float32))
+    made.close()
+
+
 def test_the_example_learns() -> None:
     """Three generations are better than chance."""
     pytest.importorskip("gymnasium")

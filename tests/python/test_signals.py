@@ -132,6 +132,25 @@ def test_a_command_in_a_busy_library_call_is_ended(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_remark_is_printed_without_time_to_unwind(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, time\n"
+        "from anabranch import interrupt\n"
+        "interrupt.listen()\n"
+        "interrupt.watch()\n"
+        "with interrupt.explained('finished runs are kept'):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(60)\n"
+        "    finally:\n"
+        "        time.sleep(60)\n"
+    )
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (143, "finished runs are kept\nerror: terminated\n")
+
+
 def test_an_ignored_signal_remains_ignored(tmp_path: Path) -> None:
     program = (
         "import os, signal\n"

@@ -12,7 +12,7 @@ from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import FAILED, KERNEL, check_engine, complain, console, note, print_json, styled
 from anabranch.cli.options import Jobs, Json, Kernel, Out, Store
 from anabranch.text.lines import wrapped
-from anabranch.text.shown import plain
+from anabranch.text.shown import plain, terminal
 
 if TYPE_CHECKING:
     from anabranch.evaluate.baseline import Stored
@@ -71,9 +71,10 @@ def run_evaluate(options: EvaluateOptions) -> None:
     """Evaluate a control or a queue by RFC 9743, 5166 and 7928.
 
     Every item of these RFCs has a set of scenarios and a verdict against CUBIC and Reno (queues: against drop-tail) in
-    the same scenarios, or the reason why it is not evaluated.
+    the same scenarios, or the reason why it is not evaluated. Status 1 if an item is broken.
     """
     from anabranch.evaluate.evaluation import Options, document, evaluate
+    from anabranch.evaluate.judge import BROKEN
     from anabranch.evaluate.output import KIND, points_in, write_evaluation
     from anabranch.evaluate.runs import Finished
     from anabranch.files.output import check_target
@@ -87,18 +88,15 @@ def run_evaluate(options: EvaluateOptions) -> None:
     interrupt.watch()
     chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.jobs)
     points = points_in(options.out, options.store)
-    try:
-        with Progress(f"evaluate {subject.name}", 1) as bar:
+    place = options.store or options.out
+    kept = None if place is None else f"finished runs are in {place}; the same command goes on from there"
+    with interrupt.explained(kept and terminal(kept)), Progress(f"evaluate {subject.name}", 1) as bar:
 
-            def report(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done)
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done)
 
-            result = evaluate(subject, chosen, Finished(points, image), report)
-    except KeyboardInterrupt:
-        if points.directory is not None:
-            note(f"finished runs are in {options.store or options.out}; the same command goes on from there")
-        raise
+        result = evaluate(subject, chosen, Finished(points, image), report)
     if options.out is not None:
         words = typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel")
         write_evaluation(result, options.out, words)
@@ -109,6 +107,11 @@ def run_evaluate(options: EvaluateOptions) -> None:
         _print(result)
     if stored is not None:
         _compare(result, stored)
+    broken = result.counts[BROKEN]
+    if broken:
+        items = "1 item is" if broken == 1 else f"{broken} items are"
+        complain(f"{items} broken: a run of {subject.name} failed, delivered nothing or did not end")
+        raise SystemExit(FAILED)
 
 
 def _subject(options: EvaluateOptions) -> tuple[Subject, tuple[str, ...]]:
@@ -181,7 +184,8 @@ def _print(result: Evaluation) -> None:
             out.print(styled(document))
         line = styled(f"  {one.item.section:<6} {one.verdict:<14}", COLOURS[one.verdict])
         out.print(line.append(f" {one.item.title}", style="not bold"), soft_wrap=True)
-        if one.verdict in ("not met", "inconclusive", "broken"):
+        is_omitted = one.verdict == "not evaluated" and one.checks
+        if one.verdict in ("not met", "inconclusive", "broken") or is_omitted:
             write(out, wrapped(f"{'':<23} {plain(words.of_item(one, most=1))}", " " * 24))
     out.print()
     out.print(words.tally(result))
@@ -194,6 +198,9 @@ def _compare(result: Evaluation, stored: Stored) -> None:
     compared = compare(result, stored)
     found = compared.changes
     others = f"; {compared.unpaired} cases are in one of the evaluations alone" if compared.unpaired else ""
+    name = stored["subject"].get("name")
+    if name != result.subject.name:
+        note(f"the baseline is an evaluation of {name}, and this one of {result.subject.name}")
     if not compared.cases:
         complain("no case of this evaluation is in the baseline")
         raise SystemExit(FAILED)
@@ -202,6 +209,7 @@ def _compare(result: Evaluation, stored: Stored) -> None:
         return
     for one in found[:MOST_CHANGES]:
         note(f"worse: {one.check}, {one.case}: {one.why}")
-    more = f", {len(found) - MOST_CHANGES} more not shown" if len(found) > MOST_CHANGES else ""
-    complain(f"{len(found)} figures are worse than in the baseline, outside their intervals{more}")
+    told = "1 figure is" if len(found) == 1 else f"{len(found)} figures are"
+    shown = f"; the first {MOST_CHANGES} are shown" if len(found) > MOST_CHANGES else ""
+    complain(f"{told} worse than in the baseline, outside their intervals{shown}{others}")
     raise SystemExit(FAILED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +34,14 @@ class RunOptions:
     file: File
     seed: Annotated[int | None, Option("--seed", "Seed of random numbers; the scenario's when left out.", "N")] = None
     sets: Sets = ()
+    controls: Annotated[
+        tuple[str, ...],
+        Option(
+            "--control",
+            "A congestion control in Python that the scenario names; may be given more than once.",
+            "module:Class",
+        ),
+    ] = ()
     json: Json = False
     out: Out = None
     engine: Engine = "sim"
@@ -119,6 +129,10 @@ def run_once(options: RunOptions) -> None:
     check_snap_length(snap_length)
     _check_together(options)
     scenario = load_scenario(options.file, options.sets, seed=options.seed, untrusted=options.untrusted)
+    if options.controls:
+        from anabranch.evaluate.subject import load_class
+
+        scenario = scenario.with_controls(*(load_class(name) for name in options.controls))
     if options.out is not None:
         check_target(options.out, "run")
     captures = _captures(scenario, options)
@@ -177,6 +191,8 @@ def _check_engine(options: RunOptions) -> None:
             f"--allow-tainted is for live runs; runs of --engine {options.engine} are exact",
             hint="give --engine live",
         )
+    if options.controls and options.engine != "sim":
+        raise UserError(f"--engine {options.engine} runs no congestion control in Python", hint="give --engine sim")
     if options.trace == "off" and options.why:
         raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
     if options.engine == KERNEL and options.why:
@@ -204,12 +220,44 @@ def _made(scenario: Scenario, options: RunOptions, recorded: dict[str, Any]) -> 
             otherwise="--engine sim" + (", which has no --trace" if options.trace else ""),
             untraced="without --trace and --why",
         )
-    return scenario.run(digest=options.digest, fast_path=options.fast_path, **recorded)
+    with _control_errors(scenario):
+        return scenario.run(digest=options.digest, fast_path=options.fast_path, **recorded)
+
+
+@contextmanager
+def _control_errors(scenario: Scenario) -> Iterator[None]:
+    """Name the control in Python that raised an error, and the option for one that the scenario needs.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        RunFailedError: A control raised an error, or ended the program.
+    """
+    from anabranch._engine import ScenarioError
+    from anabranch.control_errors import described
+    from anabranch.errors import RunFailedError, UserError
+
+    try:
+        yield
+    except ScenarioError as error:
+        if error.message.startswith("unknown congestion control"):
+            error.args = (f"{error}\n  = a control in Python: --control FILE.py:Class",)
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        controls = tuple(scenario.controls.values())
+        is_of_anabranch = isinstance(error, (UserError, RunFailedError, OSError, MemoryError)) and not (
+            type(error) is UserError and any(str(error).startswith(f"{one.__name__}.") for one in controls)
+        )
+        if not controls or is_of_anabranch:
+            raise
+        told = str(error) if isinstance(error, UserError) else described(error, controls)
+        raise RunFailedError(f"a congestion control in Python failed: {told}") from None
 
 
 def _command_line(options: RunOptions) -> str:
     """The command that repeats this run."""
-    names = ("file", "sets", "seed", "engine", "kernel", "samples_ms", "packets", "untrusted")
+    names = ("file", "sets", "controls", "seed", "engine", "kernel", "samples_ms", "packets", "untrusted")
     return f"{typed('run', options, *names)} --out DIR"
 
 

@@ -11,6 +11,7 @@ from anabranch.cli.command import Argument, Option, command, typed
 from anabranch.cli.common import KERNEL, check_engine, console, note, print_json, styled
 from anabranch.cli.options import Jobs, Json, Kernel, Out
 from anabranch.text.lines import wrapped
+from anabranch.text.shown import terminal
 
 if TYPE_CHECKING:
     from anabranch.stress.campaign import Outcome, Plan
@@ -39,7 +40,15 @@ class StressOptions:
     budget: Annotated[
         str | None, Option("--budget", "Time of this call (60s when left out, without --runs).", "30min")
     ] = None
-    runs: Annotated[int | None, Option("--runs", "Number of candidates, including those of earlier calls.", "N")] = None
+    runs: Annotated[
+        int | None,
+        Option(
+            "--runs",
+            "Stop after N candidates, those of earlier calls included, at the end of a generation of 32; shrinking a "
+            "find tries more.",
+            "N",
+        ),
+    ] = None
     first: Annotated[bool, Option("--first", "Stop at the first find.")] = False
     seed: Annotated[int, Option("--seed", "Seed of the search.", "N")] = 1
     jobs: Jobs = None
@@ -82,12 +91,9 @@ def run_stress(options: StressOptions) -> None:
             bar.label = f"{len(state.finds)} finds, {state.evaluations:,} candidates"
             bar.update(100 * used)
 
-        try:
+        kept = None if options.out is None else f"finds are in {options.out}; the same command goes on from there"
+        with interrupt.explained(kept and terminal(kept)):
             outcome = stress(plan, report, note)
-        except KeyboardInterrupt:
-            if options.out is not None:
-                note(f"finds are in {options.out}; the same command goes on from there")
-            raise
     if options.json:
         print_json(outcome.to_json())
     else:
@@ -130,7 +136,7 @@ def _plan(options: StressOptions) -> Plan:
 
 
 def _print(outcome: Outcome, options: StressOptions) -> None:
-    from anabranch.stress.report import counted
+    from anabranch.stress.report import counted, run_command
 
     out = console()
     rate = outcome.state.evaluations / max(outcome.elapsed_s, 1e-9)
@@ -140,9 +146,11 @@ def _print(outcome: Outcome, options: StressOptions) -> None:
         if told.confirmation is not None:
             write(out, wrapped(told.confirmation.sentence, "  "))
         if options.out is not None:
-            write(out, wrapped(f"anabranch run {options.out / told.name}.toml", "  "))
+            write(out, wrapped(run_command(f"{options.out / told.name}.toml", outcome.pair), "  "))
         out.print()
     count = len(outcome.tellings)
     out.print(f"{counted(outcome.tellings)} in {outcome.state.evaluations:,} candidates, {rate:.0f} per second")
+    if options.runs is not None and outcome.state.evaluations > options.runs:
+        note(f"more than --runs {options.runs}: a generation has 32 candidates, and shrinking a find tries more")
     if options.out is not None:
         note(f"wrote {options.out / 'report.html'}, finds.json and {count} scenario{'' if count == 1 else 's'}")

@@ -15,7 +15,8 @@ from anabranch.evaluate.build import Path as PathOf
 from anabranch.evaluate.build import flow, scenario
 from anabranch.evaluate.check import Case, Check, Plan
 from anabranch.evaluate.items import Item, items_of
-from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, NOT_EVALUATED, Judgement, NoWorse
+from anabranch.evaluate.judge import BROKEN, NOT_EVALUATED, Judgement, NoWorse
+from anabranch.evaluate.queue_file import refusal
 from anabranch.evaluate.runs import Failure, Finished, Job, Outcome, job_of, make
 from anabranch.evaluate.subject import CONTROL, QUEUE, Subject, builtin, to_json
 from anabranch.text import toml_text
@@ -64,6 +65,7 @@ class CaseResult:
         values: The figure of each seed, of the subject (``"subject"``) and of each reference.
         text: The scenario that shows it.
         seed: The seed of a run that shows a failure.
+        is_skipped: Whether its runs were not made, because others did not end.
     """
 
     case: Case
@@ -71,6 +73,7 @@ class CaseResult:
     values: Mapping[str, judge.Values]
     text: str
     seed: int
+    is_skipped: bool = False
 
     @property
     def name(self) -> str:
@@ -87,14 +90,24 @@ class CheckResult:
 
     @cached_property
     def verdict(self) -> str:
-        """The worst verdict of its cases."""
-        return judge.worst([one.judgement.verdict for one in self.cases])
+        """The worst verdict of its cases; not "met" if a case was left out."""
+        return _verdict([one.judgement.verdict for one in self.cases], is_partial=self.is_partial)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a case was left out, because other runs did not end."""
+        return any(one.is_skipped for one in self.cases)
 
     @property
     def worst(self) -> CaseResult | None:
         """A case with this verdict, the one with the largest difference."""
         found = [one for one in self.cases if one.judgement.verdict == self.verdict]
         return max(found, key=_distance, default=None)
+
+
+def _verdict(verdicts: Sequence[str], *, is_partial: bool) -> str:
+    found = judge.worst(verdicts)
+    return NOT_EVALUATED if is_partial and found == judge.MET else found
 
 
 def _distance(one: CaseResult) -> float:
@@ -113,7 +126,7 @@ class ItemResult:
     @property
     def verdict(self) -> str:
         """The worst verdict of its checks."""
-        return judge.worst([one.verdict for one in self.checks])
+        return _verdict([one.verdict for one in self.checks], is_partial=any(one.is_partial for one in self.checks))
 
 
 @dataclass(frozen=True)
@@ -237,9 +250,9 @@ def _judged(case: Case, sides: Mapping[str, Side], outcomes: Mapping[Job, Outcom
         outcome = outcomes[job]
         if isinstance(outcome, Failure):
             # A run that was not made must not leave the verdict to the others.
-            verdict = BROKEN if _is_fault(outcome) else INCONCLUSIVE if outcome.is_skipped else NOT_EVALUATED
+            verdict = BROKEN if _is_fault(outcome) else NOT_EVALUATED
             told = f"the engine refuses the scenario: {outcome.why}" if outcome.is_refused else outcome.why
-            return CaseResult(case, Judgement(verdict, told), values, job.text, job.seed)
+            return CaseResult(case, Judgement(verdict, told), values, job.text, job.seed, outcome.is_skipped)
     stalled = _stalled(case, sides, outcomes)
     if stalled is not None:
         why = "the flow delivers nothing, and that of the references does"
@@ -312,6 +325,8 @@ def _try(subject: Subject) -> None:
     try:
         _engine.resolve(text, subject.name, [], 1, controls=controls)
     except _engine.ScenarioError as error:
+        if subject.file is not None:
+            raise refusal(*subject.file, error) from None
         raise UserError(f"{subject.source or subject.name} cannot be used: {error.message}") from None
 
 

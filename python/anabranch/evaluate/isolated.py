@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -10,12 +11,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, Any
 
 from anabranch.evaluate.runs import Failure, Job, Made, failure, run_here
 from anabranch.evaluate.subject import Subject
 
+MODULE = "anabranch.evaluate.isolated"
 LIMIT_S = 120.0
 """Most processor time of a run. A control in Python needs some seconds; one that needs minutes has stalled."""
 LEAST_SHARE = 1 / 200
@@ -31,18 +35,19 @@ def run_isolated(owner: Subject, jobs: Sequence[Job], workers: int, limit_s: flo
     stalls: list[str] = []
     for job in jobs:
         waiting.put(job)
-    running = [_Worker(owner) for _ in range(workers)]
+    running = [Worker(MODULE, [str(owner.source)]) for _ in range(workers)]
 
-    def work(worker: _Worker) -> None:
+    def work(worker: Worker) -> None:
         while (job := waiting.get()) is not None:
             if len(stalls) >= MOST_STALLS:
                 told = f"not made, because {MOST_STALLS} other runs did not end"
                 done.put([(job, Failure(told, is_skipped=True), [])])
                 continue
-            made, stalled = worker.make(job, limit_s)
-            if stalled:
+            given = {"text": job.text, "seed": job.seed, "sampled": job.is_sampled}
+            answer = worker.ask(given, limit_s)
+            if answer.is_stalled:
                 stalls.append(job.text)
-            done.put(made)
+            done.put(_made(job, answer))
 
     threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in running]
     for _ in threads:
@@ -57,39 +62,67 @@ def run_isolated(owner: Subject, jobs: Sequence[Job], workers: int, limit_s: flo
             worker.close()
 
 
-class _Worker:
-    """A process that makes runs of one subject."""
+def _made(job: Job, answer: Answer) -> Made:
+    content = answer.content
+    if content is None:
+        return [(job, Failure(answer.why), [])]
+    if "error" in content:
+        return [(job, Failure(content["error"], is_refused=content["refused"]), [])]
+    return [(job, content["summary"], [tuple(one) for one in content["depends"]])]
 
-    def __init__(self, owner: Subject) -> None:
-        self._owner = owner
+
+@dataclass(frozen=True)
+class Answer:
+    """The end of a run in a process.
+
+    Attributes:
+        content: The answer of the process; ``None`` without one.
+        why: The reason why there is none.
+        is_stalled: Whether the run did not end.
+    """
+
+    content: dict[str, Any] | None
+    why: str = ""
+    is_stalled: bool = False
+
+
+class Worker:
+    """A process that makes runs with the user's code.
+
+    Args:
+        module: The module that serves in the process.
+        arguments: Its arguments.
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
         self._lock = threading.Lock()
         self._is_closed = False
         self._process: subprocess.Popen[bytes] | None = None
 
-    def make(self, job: Job, limit_s: float) -> tuple[Made, bool]:
-        """Make a run. Returns it, and whether it did not end."""
-        process = self._started()
+    def ask(self, given: dict[str, Any], limit_s: float) -> Answer:
+        """Make a run that ``given`` describes, in at most ``limit_s`` of processor time."""
+        process = self.start()
         if process is None:
-            return [(job, Failure("interrupted"), [])], False
-        asked = json.dumps({"text": job.text, "seed": job.seed, "sampled": job.is_sampled, "limit_s": limit_s})
+            return Answer(None, "interrupted")
+        asked = json.dumps({**given, "limit_s": limit_s})
         try:
             _pipe(process.stdin).write(f"{asked}\n".encode())
             _pipe(process.stdin).flush()
             line = _line(_pipe(process.stdout), process.pid, limit_s)
-        except BrokenPipeError:
-            line = b""
         except TimeoutError:
             self._end()
-            return [(job, Failure(f"the run did not end, and made no progress for {limit_s:g} s"), [])], True
+            return Answer(None, f"the run did not end, and made no progress for {limit_s:g} s", is_stalled=True)
+        except (OSError, ValueError):
+            # Another thread may have closed the pipes.
+            line = b""
         if not line:
             code = self._end()
             if code == -signal.SIGXCPU:
-                return [(job, Failure(f"the run did not end within {limit_s:g} s of processor time"), [])], True
-            return [(job, Failure(_ending(code)), [])], False
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            return [(job, Failure(answer["error"], is_refused=answer["refused"]), [])], False
-        return [(job, answer["summary"], [tuple(one) for one in answer["depends"]])], False
+                return Answer(None, f"the run did not end within {limit_s:g} s of processor time", is_stalled=True)
+            return Answer(None, _ending(code))
+        content: dict[str, Any] = json.loads(line)
+        return Answer(content)
 
     def close(self) -> None:
         """End the process."""
@@ -97,14 +130,14 @@ class _Worker:
             self._is_closed = True
         self._end()
 
-    def _started(self) -> subprocess.Popen[bytes] | None:
+    def start(self) -> subprocess.Popen[bytes] | None:
+        """The process, which is started if there is none; it ends with the thread that starts it."""
         with self._lock:
             if self._is_closed:
                 return None
             if self._process is None:
-                name = str(self._owner.source)
                 self._process = subprocess.Popen(  # noqa: S603 - this program
-                    [sys.executable, "-m", "anabranch.evaluate.isolated", name],
+                    self._command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
@@ -123,7 +156,8 @@ class _Worker:
             code = process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
         return code
 
 
@@ -177,26 +211,44 @@ def _ending(code: int) -> str:
 
 
 def serve(name: str) -> None:
-    """Make the runs that standard input describes, one a line; answer each with a line on standard output."""
+    """Make the runs of a subject that standard input describes, one a line; answer each with a line."""
     from anabranch.evaluate.subject import find
 
+    with answering() as questions:
+        subject = find(name)
+        for asked, answer in questions:
+            job = Job(asked["text"], asked["seed"], asked["sampled"], subject)
+            try:
+                ((_, summary, depends),) = run_here([job], 1)
+                answer({"summary": summary, "depends": list(depends)})
+            except BaseException as error:
+                why = failure(error, subject.controls)
+                answer({"error": why.why, "refused": why.is_refused})
+
+
+Question = tuple[dict[str, Any], Callable[[dict[str, Any]], None]]
+"""The description of a run, and the function that answers it."""
+
+
+@contextmanager
+def answering() -> Iterator[Iterator[Question]]:
+    """The questions of :class:`Worker`, in its process; each limits the processor time of the following code."""
     _die_with_parent()
-    answers = os.fdopen(os.dup(1), "wb")
     # The user's code may print.
-    os.dup2(2, 1)
-    subject = find(name)
-    for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        job = Job(asked["text"], asked["seed"], asked["sampled"], subject)
-        _limit(asked["limit_s"])
-        try:
-            ((_, summary, depends),) = run_here([job], 1)
-            answer: dict[str, Any] = {"summary": summary, "depends": list(depends)}
-        except BaseException as error:
-            why = failure(error)
-            answer = {"error": why.why, "refused": why.is_refused}
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)
+
+        def answer(content: dict[str, Any]) -> None:
+            answers.write(json.dumps(content).encode() + b"\n")
+            answers.flush()
+
+        def questions() -> Iterator[Question]:
+            for line in sys.stdin.buffer:
+                asked = json.loads(line)
+                _limit(asked["limit_s"])
+                yield asked, answer
+
+        yield questions()
 
 
 def _limit(seconds: float) -> None:

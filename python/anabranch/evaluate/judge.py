@@ -161,7 +161,7 @@ def _limited(rule: Limit, measure: Measure, own: Values, interval: Interval) -> 
     kept = [value <= rule.value if rule.is_most else value >= rule.value for value in known(own).values()]
     verdict = MET if all(kept) else NOT_MET
     word = "at most" if rule.is_most else "at least"
-    count = f", in {sum(kept)} of {len(kept)} runs" if any(kept) and not all(kept) else ""
+    count = "" if all(kept) else f", which {kept.count(False)} of {len(kept)} runs break"
     told = f"{shown(interval.mean, measure.unit)}; {word} {shown(rule.value, measure.unit)}{count}"
     return Judgement(verdict, told, interval)
 

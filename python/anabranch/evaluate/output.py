@@ -62,7 +62,9 @@ def _write_scenarios(result: Evaluation, folder: Path) -> None:
             if one.judgement.verdict not in _SHOWN:
                 continue
             folder.mkdir(exist_ok=True)
-            lines = (f"{check.check.title}: {one.name}", f"Verdict: {one.judgement.verdict}: {one.judgement.why}")
-            head = "".join(f"# {plain(line)}\n" for line in lines)
             path = folder / f"{check.check.id}-{number}.toml"
+            lines = [f"{check.check.title}: {one.name}", f"Verdict: {one.judgement.verdict}: {one.judgement.why}"]
+            if result.subject.controls:
+                lines.append(f"To run it: anabranch run {path.name} --control {result.subject.source}")
+            head = "".join(f"# {plain(line)}\n" for line in lines)
             path.write_text(f"{head}seed = {one.seed}\n{one.text}", encoding="utf-8")

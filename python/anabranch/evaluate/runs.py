@@ -213,14 +213,14 @@ def _halved(jobs: Sequence[Job], threads: int | None) -> Made:
         return _halved(jobs[:half], threads) + _halved(jobs[half:], threads)
 
 
-def failure(error: BaseException) -> Failure:
-    """The outcome of a run that raised an error."""
+def failure(error: BaseException, controls: Sequence[type] = ()) -> Failure:
+    """The outcome of a run that raised an error; ``controls`` are the controls in Python that it may come from."""
     from anabranch._engine import ScenarioError
+    from anabranch.control_errors import described
 
     if isinstance(error, ScenarioError):
         return Failure(error.message, is_refused=True)
-    text = " ".join(str(error).split()) or "no message"
-    return Failure(f"{type(error).__name__}: {text}"[:300])
+    return Failure(described(error, controls)[:300])
 
 
 def run_here(jobs: Sequence[Job], threads: int) -> Made:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError, nearest
 from anabranch.evaluate.includes import hash_of_program
+from anabranch.evaluate.queue_file import mistake
 from anabranch.keys.registry import aliases, engine_registry
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Subject:
         controls: The class of a control in Python, else empty.
         source: The file that defines it, else ``None``.
         mark: A hash of ``source``, so that stored runs of another version are not reused.
+        file: The file of a queue's table and its text, else ``None``.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Subject:
     controls: tuple[type[CongestionControl], ...] = field(default=(), compare=False)
     source: str | None = None
     mark: str = ""
+    file: tuple[Path, str] | None = field(default=None, compare=False)
 
     @property
     def is_isolated(self) -> bool:
@@ -119,7 +122,8 @@ def _table(path: Path) -> Subject:
     from anabranch.scenario import read_text
     from anabranch.text import toml_text
 
-    table = toml_text.parse(read_text(path), str(path))
+    text = read_text(path)
+    table = toml_text.parse(text, str(path))
     chosen = table.get("queue", table)
     if not isinstance(chosen, dict) or "kind" not in chosen:
         raise UserError(
@@ -127,8 +131,9 @@ def _table(path: Path) -> Subject:
         )
     kind = str(chosen["kind"])
     if kind not in names_of("queue"):
-        raise UserError(f'{path}: there is no queue "{kind}"', hint=nearest(kind, names_of("queue")))
-    return Subject(path.stem, QUEUE, dict(chosen))
+        hint = nearest(kind, names_of("queue"))
+        raise mistake(path, text, f'there is no queue "{kind}"', "kind", kind, hint=hint)
+    return Subject(path.stem, QUEUE, dict(chosen), file=(path, text))
 
 
 def _python(text: str) -> Subject:

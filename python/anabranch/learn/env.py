@@ -111,7 +111,12 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         """Set the window and run one step."""
         if self._session is None:
             raise gymnasium.error.ResetNeeded("call reset() first")
-        self._action = float(np.clip(np.asarray(action, dtype=np.float64).reshape(-1)[0], -1, 1))
+        given = np.asarray(action, dtype=np.float64).reshape(-1)
+        if given.size != 1:
+            raise UserError(
+                f"the action has {given.size} numbers; expected 1", hint="an action is a number from -1 to 1"
+            )
+        self._action = float(np.clip(given[0], -1, 1))
         if math.isnan(self._action):
             raise UserError("the action is not a number", hint="an action is a number from -1 to 1")
         packets = self._last.cwnd / self._last.smss * 2.0**self._action

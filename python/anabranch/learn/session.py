@@ -7,6 +7,7 @@ over and waits for the next window. Needs no further package.
 from __future__ import annotations
 
 import atexit
+import math
 import threading
 import weakref
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
 from anabranch.control import Acks, CongestionControl, Rto, Start
+from anabranch.errors import UserError
 
 if TYPE_CHECKING:
     from anabranch.control import Congestion
@@ -35,13 +37,26 @@ class Path:
         rate_mbit_s: Its rate.
         delay_ms: One-way propagation delay.
         buffer_bdp: Length of its drop-tail queue, in bandwidth-delay products.
-        loss: Share of packets lost at random.
+        loss: Share of packets lost at random, below 1.
+
+    Raises:
+        UserError: A value is out of range.
     """
 
     rate_mbit_s: float
     delay_ms: float
     buffer_bdp: float = 1.0
     loss: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("rate_mbit_s", "delay_ms", "buffer_bdp"):
+            value = getattr(self, name)
+            is_valid = math.isfinite(value) and (value >= 0 if name == "delay_ms" else value > 0)
+            if not is_valid:
+                expected = "a number from 0" if name == "delay_ms" else "a number above 0"
+                raise UserError(f"{name} is {value}; expected {expected}")
+        if not 0 <= self.loss < 1:
+            raise UserError(f"loss is {self.loss}; expected a share from 0 and below 1")
 
     def scenario(self, seed: int = 1, duration_s: float = 3600.0) -> Scenario:
         """The scenario with one flow from A to B."""

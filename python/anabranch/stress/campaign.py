@@ -7,20 +7,21 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import UserError, nearest
+from anabranch.errors import RunFailedError, UserError, nearest
 from anabranch.interrupt import whole_step
 from anabranch.limits import check_jobs, check_seed
 from anabranch.stress.bounds import KINDS
 from anabranch.stress.genome import space
 from anabranch.stress.goals import GOALS, Goal
+from anabranch.stress.isolated import BudgetEndedError
 from anabranch.stress.judge import Judge, Pair
 from anabranch.stress.report import Told, html_report, scenario_file, tell
 from anabranch.stress.scene import Control
-from anabranch.stress.search import Search, State
+from anabranch.stress.search import GENERATION, Search, State
 from anabranch.text import shown, toml_text
 from anabranch.text.spoken import argument
 
@@ -152,7 +153,8 @@ def read_control(given: str, name: str, stack: str, classes: Sequence[type[Conge
         subject = find(given)
         used = tuple((one.name, one) for one in subject.controls)
         mark = subject.mark if subject.controls else _mark(subject.value)
-        return Control(subject.name, toml_text.write_value(subject.value), used, stack, mark)
+        source = given if subject.controls else ""
+        return Control(subject.name, toml_text.write_value(subject.value), used, stack, mark, source)
     kind = value.get("kind") if isinstance(value, dict) else value
     own = {one.name: one for one in classes}
     items = [item for item in engine_registry() if item["kind"] == "cc"]
@@ -251,6 +253,7 @@ def stress(
 
     Raises:
         UserError: An option is wrong.
+        RunFailedError: A control in Python failed, or the budget ended before any candidate did.
         KeyboardInterrupt: A signal arrived; the state and the finds have been written.
     """
     kinds = _events(plan.events)
@@ -271,19 +274,46 @@ def stress(
     state = store.load() if store is not None else None
     if state is not None and remark is not None:
         remark(f"goes on after {state.evaluations:,} candidates and {_count(len(state.finds), 'find')}")
-    engine = _engine(plan)
     began = time.monotonic()
+    engine = _engine(plan, pair, began)
     search = Search(Judge(pair, plan.jobs, engine), goals, plan.seed, state, kinds)
     try:
         _run(search, plan, store, began, progress)
+        state = search.state
+    except BudgetEndedError:
+        state = _at_the_end(search, plan, store, remark)
     finally:
         if engine is not None:
             engine.close()
-    confirmations = _confirm(search.state, pair, plan, remark)
+    confirmations = _confirm(state, pair, plan, remark)
     if store is not None:
-        _write(search.state, pair, store, plan.command, confirmations)
-    tellings = tell(search.state.finds, pair, confirmations)
-    return Outcome(pair, search.state, tellings, time.monotonic() - began)
+        _write(state, pair, store, plan.command, confirmations)
+    tellings = tell(state.finds, pair, confirmations)
+    return Outcome(pair, state, tellings, time.monotonic() - began)
+
+
+def _at_the_end(search: Search, plan: Plan, store: Store | None, remark: Callable[[str], None] | None) -> State:
+    """The result of a search whose budget ended within a generation: its finds, and the candidates that were run.
+
+    Raises:
+        RunFailedError: No candidate was run.
+    """
+    pair, complete = search.judge.pair, search.complete
+    if store is not None and complete is not None and complete.generation:
+        # The next call makes the generation again.
+        _save(complete, pair, store)
+    if not search.judge.evaluations:
+        raise RunFailedError(
+            f"no {GENERATION} candidates of {pair.tested.label} ended within the budget of {_limit_s(plan):g} s: "
+            "give a longer --budget, or find out why a run takes so long"
+        )
+    if remark is not None:
+        remark(f"the budget ended within a generation of {GENERATION} candidates; a longer --budget completes it")
+    return replace(complete or State(), finds=list(search.state.finds), evaluations=search.judge.evaluations)
+
+
+def _limit_s(plan: Plan) -> float | None:
+    return plan.budget_s if plan.budget_s is not None or plan.runs is not None else DEFAULT_BUDGET_S
 
 
 def _run(
@@ -294,7 +324,7 @@ def _run(
     progress: Callable[[State, float], None] | None,
 ) -> None:
     pair = search.judge.pair
-    limit = plan.budget_s if plan.budget_s is not None or plan.runs is not None else DEFAULT_BUDGET_S
+    limit = _limit_s(plan)
     saved = began
 
     def go_on(state: State) -> bool:
@@ -351,12 +381,20 @@ def _sources() -> str:
     return digest.hexdigest()[:16]
 
 
-def _engine(plan: Plan) -> Engine | None:
-    if plan.ray is None:
-        return None
-    from anabranch.sweep.cluster import Ray
+def _engine(plan: Plan, pair: Pair, began: float) -> Engine | None:
+    """The place of the runs, if it is not this process."""
+    if plan.ray is not None:
+        from anabranch.sweep.cluster import Ray
 
-    return Ray(plan.ray, plan.jobs)
+        return Ray(plan.ray, plan.jobs)
+    sources = [control.source for control in (pair.tested, pair.reference) if control.source]
+    # Classes without a source are those of a caller in Python.
+    if not sources or any(control.classes and not control.source for control in (pair.tested, pair.reference)):
+        return None
+    from anabranch.stress.isolated import Isolated
+
+    limit_s = _limit_s(plan)
+    return Isolated(sources, plan.jobs, None if limit_s is None else began + limit_s)
 
 
 def _confirm(state: State, pair: Pair, plan: Plan, remark: Callable[[str], None] | None) -> list[Any]:

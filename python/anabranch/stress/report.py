@@ -58,6 +58,12 @@ def counted(tellings: Sequence[Told]) -> str:
     return f"{told} ({withdrawn} withdrawn)" if withdrawn else told
 
 
+def run_command(file: str, pair: Pair) -> str:
+    """The command that runs a find's scenario, in the folder of the search for controls in Python."""
+    sources = dict.fromkeys(control.source for control in (pair.tested, pair.reference) if control.source)
+    return " ".join(["anabranch run", file, *(f"--control {source}" for source in sources)])
+
+
 def scenario_file(told: Told, pair: Pair) -> str:
     """The scenario of a find, which ``anabranch run`` reproduces."""
     goal, genome = GOALS[told.find.goal], told.find.genome
@@ -66,8 +72,8 @@ def scenario_file(told: Told, pair: Pair) -> str:
         lines.append("To compare: the same load without bursts, as a paced workload of the flow pulses.")
     else:
         sets = " ".join(f"--set '{change}'" for change in as_last(genome, pair.reference))
-        lines.append(f"To compare: anabranch run {told.name}.toml {sets}")
-    if pair.classes:
+        lines.append(f"To compare: {run_command(f'{told.name}.toml', pair)} {sets}")
+    if any(control.classes and not control.source for control in (pair.tested, pair.reference)):
         lines.append("A control in Python runs from Python: Scenario.from_file(FILE).with_controls(CLASS).run()")
     head = "".join(f"# {line}\n" for line in lines)
     title = f"{pair.tested.label}: {goal.name}"
@@ -94,7 +100,7 @@ def html_report(tellings: Sequence[Told], pair: Pair, command: str, evaluations:
         rows = [[event.kind, event.place, event_words(event, genome)] for event in genome.events]
         if rows:
             body.append(table(("event", "place", "meaning"), rows, left=3))
-        body.append(f"<pre class='command'>anabranch run {text(told.name)}.toml</pre>")
+        body.append(f"<pre class='command'>{text(run_command(f'{told.name}.toml', pair))}</pre>")
     return page(f"{pair.tested.label} under stress", "\n".join(body))
 
 

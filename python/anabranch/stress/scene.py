@@ -35,6 +35,7 @@ class Control:
         classes: Controls in Python that the value names.
         stack: The stack profile.
         mark: A hash of its source, if it is the user's.
+        source: ``module:Class`` of a control in Python; empty for others.
     """
 
     label: str
@@ -42,6 +43,7 @@ class Control:
     classes: tuple[tuple[str, type], ...] = ()
     stack: str = "linux"
     mark: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)

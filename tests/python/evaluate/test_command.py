@@ -38,6 +38,7 @@ def test_a_baseline_finds_a_regression(anabranch: Call, monkeypatch: pytest.Monk
     other = anabranch("evaluate", "bbr3", "--quick", "--store", store, "--baseline", out / "evaluation.json")
     assert other.status == 1
     assert "worse: loss-of-several" in other.err
+    assert "the baseline is an evaluation of cubic, and this one of bbr3" in other.err
 
 
 def test_a_baseline_with_other_seeds(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,6 +58,14 @@ def test_a_control_that_breaks_is_a_regression(
     done = anabranch("evaluate", bad(tmp_path, "Raises"), "--quick", "--baseline", out)
     assert done.status == 1
     assert "broken: KeyError" in done.err
+
+
+def test_a_broken_item_is_a_failure(anabranch: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    choose(monkeypatch, "onset-loss", seeds=1)
+    done = anabranch("evaluate", bad(tmp_path, "Raises"), "--quick")
+    assert done.status == 1
+    assert "items are broken: a run of raises failed, delivered nothing or did not end" in done.err
+    assert "(Raises.on_ack, bad_controls.py:38)" in " ".join(done.out.split())
 
 
 def test_json(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +98,30 @@ def test_bad_input(anabranch: Call, arguments: list[str], told: str) -> None:
     done = anabranch("evaluate", *arguments)
     assert done.status == 2
     assert told in done.err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            "[queue]\nkind = 'codel'\ntarget = '500 s'\n",
+            ["mine.toml:3:10: 500 s is out of range", "expected 1 us to 100 s"],
+        ),
+        ("kind = 'codel'\ntargt = '5 ms'\n", ["mine.toml:2:1: unknown key `targt`", "did you mean `target`?"]),
+        (
+            "queue = { kind = 'codel', ecn = 3 }\n",
+            ["mine.toml:1:33: this is the number `3`", "expected `true` or `false`"],
+        ),
+        ("kind = 'codell'\n", ['mine.toml:1:8: there is no queue "codell"', 'did you mean "codel"?']),
+    ],
+)
+def test_a_mistake_in_the_file_of_a_queue_has_a_place(
+    anabranch: Call, tmp_path: Path, content: str, told: list[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(content, encoding="utf-8")
+    done = anabranch("evaluate", tmp_path / "mine.toml", "--quick")
+    assert done.status == 2
+    assert [text for text in told if text not in done.err] == []
 
 
 def test_a_foreign_directory_is_refused(anabranch: Call, tmp_path: Path) -> None:

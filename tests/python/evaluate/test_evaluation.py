@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.evaluate import isolated
+from anabranch.evaluate import isolated, words
 from anabranch.evaluate.evaluation import document
-from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, MET, NOT_MET
+from anabranch.evaluate.judge import BROKEN, INCONCLUSIVE, MET, NOT_EVALUATED, NOT_MET
 from anabranch.evaluate.runs import Failure, Job
 from anabranch.evaluate.subject import find
 
@@ -53,7 +53,10 @@ def test_a_fixed_window_harms_and_loses(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert items["9743-5.1.1"] == items["9743-5.1.3"] == items["9743-5.2"] == items["9743-7.2"] == NOT_MET
 
 
-@pytest.mark.parametrize(("name", "told"), [("Raises", "KeyError: 'no state'"), ("Nan", "NaN"), ("Exits", "SIGKILL")])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("Raises", "KeyError: 'no state' (Raises.on_ack, bad_controls.py:38)"), ("Nan", "NaN"), ("Exits", "SIGKILL")],
+)
 def test_a_faulty_control_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, told: str) -> None:
     choose(monkeypatch, "onset-loss", seeds=1)
     result = run(bad(tmp_path, name))
@@ -71,8 +74,18 @@ def test_a_control_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch, tm
     found = {(case.judgement.verdict, case.judgement.why) for check in result.checks for case in check.cases}
     assert found == {
         (BROKEN, "the run did not end within 0.3 s of processor time"),
-        (INCONCLUSIVE, "not made, because 2 other runs did not end"),
+        (NOT_EVALUATED, "not made, because 2 other runs did not end"),
     }
+
+
+def test_items_whose_runs_were_not_made_are_not_met(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    choose(monkeypatch, "onset-loss", "onset-delay", "unresponsive-loss", "fairness", seeds=1)
+    monkeypatch.setattr(isolated.run_isolated, "__defaults__", (0.3,))
+    result = run(bad(tmp_path, "Endless"))
+    made = {one.item.id: one for one in result.items if one.checks}
+    assert MET not in {one.verdict for one in made.values()}
+    left = next(one for one in made.values() if one.verdict == NOT_EVALUATED)
+    assert "not made, because 2 other runs did not end" in words.of_item(left)
 
 
 SMALL = """

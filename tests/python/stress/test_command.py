@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,11 @@ def test_a_control_in_python_is_searched_and_kept(anabranch: Call, tmp_path: Pat
     finds = json.loads((tmp_path / "out" / "finds.json").read_text("utf-8"))
     assert finds["control"] == "mine"
     assert finds["finds"][0]["goal"] == "slow"
+    find = tmp_path / "out" / "01-slow.toml"
+    assert f"anabranch run 01-slow.toml --control {tmp_path}/mine.py:Mine" in find.read_text("utf-8")
+    assert anabranch("run", find, "--control", f"{tmp_path}/mine.py:Mine").status == 0
+    refused = anabranch("run", find)
+    assert (refused.status, "a control in Python: --control FILE.py:Class" in refused.err) == (2, True)
     (tmp_path / "mine.py").write_text(f"{MINE}# changed\n")
     done = anabranch(*arguments, "--runs", 1000)
     assert done.status == 2
@@ -105,3 +111,98 @@ def test_finds_are_printed_and_written(anabranch: Call, tmp_path: Path) -> None:
     document = json.loads(anabranch(*arguments, "--json").out)
     assert document == json.loads((out / "finds.json").read_text("utf-8"))
     assert document["finds"][0]["goal"] == "starvation"
+
+
+FAULTY = """
+import os
+import sys
+import time
+
+from mine import Mine
+
+
+class Exits(Mine):
+    name = "exits"
+
+    def on_ack(self, ack):
+        sys.exit(0)
+
+
+class Ends(Mine):
+    name = "ends"
+
+    def on_ack(self, ack):
+        os._exit(0)
+
+
+class Raises(Mine):
+    name = "raises"
+
+    def on_congestion(self, event):
+        raise ValueError("bad luck")
+
+
+class Words(Mine):
+    name = "words"
+
+    def on_ack(self, ack):
+        self.cwnd = "ten"
+
+
+class Sleeps(Mine):
+    name = "sleeps"
+
+    def on_ack(self, ack):
+        time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Exits", "SystemExit: 0 (Exits.on_ack, faulty.py:13)"),
+        ("Ends", "the process of the run ended with status 0"),
+        ("Raises", "ValueError: bad luck (Raises.on_congestion, faulty.py:27)"),
+        ("Words", "cwnd, ssthresh and pacing_rate of Words must be numbers"),
+        ("Sleeps", "no 32 candidates of sleeps ended within the budget of 2 s"),
+    ],
+)
+def test_a_faulty_control_is_named(anabranch: Call, tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    began = time.monotonic()
+    done = anabranch("stress", f"{tmp_path}/faulty.py:{name}", "--budget", "2s", "--jobs", 1)
+    assert done.status == 1, done
+    assert told in done.err
+    assert "fault of anabranch" not in done.err
+    assert time.monotonic() - began < 30
+
+
+def test_the_number_of_candidates_is_explained(anabranch: Call) -> None:
+    done = anabranch("stress", "reno", "--goal", "stall", "--runs", 1)
+    assert "more than --runs 1: a generation has 32 candidates" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Exits", "SystemExit: 0 (Exits.on_ack, faulty.py:13)"),
+        ("Raises", "ValueError: bad luck (Raises.on_congestion, faulty.py:27)"),
+        ("Words", "cwnd, ssthresh and pacing_rate of Words must be numbers"),
+    ],
+)
+def test_run_names_a_faulty_control(anabranch: Call, tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    (tmp_path / "path.toml").write_text(
+        'duration = "5 s"\nlink.a = { between = ["S", "R"], rate = "1 Mbit/s", delay = "5 ms" }\n'
+        f'flow.x = {{ from = "S", to = "R", cc = "{name.lower()}" }}\n'
+    )
+    arguments = ("run", tmp_path / "path.toml", "--control", f"{tmp_path}/faulty.py:{name}")
+    loss = ("--set", 'link.a.forward.impair=[{ kind = "bernoulli-loss", rate = 0.05 }]')
+    done = anabranch(*arguments, *loss)
+    assert done.status == 1, done
+    assert "a congestion control in Python failed: " in done.err
+    assert told in done.err
+    live = anabranch(*arguments, "--engine", "kernel")
+    assert (live.status, "runs no congestion control in Python" in live.err) == (2, True)
