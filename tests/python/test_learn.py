@@ -62,7 +62,7 @@ def test_a_closed_session_leaves_no_thread() -> None:
         session.first()
         session.close()
         session.close()
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def test_a_forgotten_session_leaves_no_thread() -> None:
@@ -71,7 +71,7 @@ def test_a_forgotten_session_leaves_no_thread() -> None:
     session.first()
     del session
     gc.collect()
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def test_a_program_that_forgets_its_sessions_ends_well() -> None:

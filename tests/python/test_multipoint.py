@@ -390,7 +390,7 @@ def test_timeouts_belong_to_the_part_that_lost(
         for pause in one["pauses"]
         if pause["cause"] == "retransmission-timeout"
     ]
-    assert len(timeouts) > 10
+    assert len(timeouts) >= 10
     assert timeouts.count(place) >= 0.95 * len(timeouts)
     lost = found["parts"][0]["forward"]["lost"] + found["parts"][0]["backward"]["lost"]
     assert (lost > 0) == (link == "WAN")
@@ -787,7 +787,7 @@ def test_octets_are_the_same_in_all_parts(late: int, tmp_path: Path) -> None:
         pause["belongs_to"] for one in found.content["connections"] for pause in one["pauses"]
         if pause["cause"] == "retransmission-timeout"
     ]  # fmt: skip
-    assert len(timeouts) > 10
+    assert len(timeouts) >= 10
     assert timeouts.count("far–near") >= 0.9 * len(timeouts)
 
 

@@ -88,10 +88,10 @@ VECTORS = (
     ),
     Vector(
         "rto",
-        "The link is down from 1 s to 2 s: timeouts with back-off, then slow start.",
+        "The link is down from 1 s to 2.5 s: timeouts with back-off, then slow start.",
         4,
         transport=_LIMITED,
-        changes=_at("1 s", '"link.path.up" = false') + _at("2 s", '"link.path.up" = true'),
+        changes=_at("1 s", '"link.path.up" = false') + _at("2.5 s", '"link.path.up" = true'),
     ),
     Vector(
         "spurious-rto",
