@@ -69,6 +69,7 @@ DIAGNOSIS = Document(
         "crates/diagnose/src/connection/announcements.rs",
         "crates/diagnose/src/connection/handshake.rs",
         "crates/diagnose/src/control/mod.rs",
+        "crates/diagnose/src/entries.rs",
         "crates/diagnose/src/figures.rs",
         "crates/diagnose/src/path",
         "crates/diagnose/src/quic/mod.rs",

@@ -9,6 +9,7 @@ pub use crate::{
         announcements::{Origin, Sign},
         handshake::Handshake,
     },
+    entries::{Counts, Role, RoundTrips, Stall, UnscaledWindow},
     figures::{Fairness, Responsiveness},
     path::LossKind,
     quic::{QuicFlow, QuicLog},
@@ -230,16 +231,6 @@ pub enum CapturePoint {
     Unknown,
 }
 
-/// The role of an end in one direction of data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// It sends the data.
-    Sender,
-    /// It receives the data.
-    Receiver,
-}
-
 /// The model of the path; empty if there is too little data.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Path {
@@ -358,57 +349,6 @@ pub struct OneWay {
     pub hides_queue: bool,
 }
 
-/// Segments with data, by whether they ended within the receiver's window taken without its scale,
-/// or beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct UnscaledWindow {
-    /// Segments within it whose first copy arrived.
-    pub arrived_within: u64,
-    /// Segments with a copy beyond it that arrived.
-    pub arrived_beyond: u64,
-    /// Segments within it whose first copy was lost.
-    pub lost_within: u64,
-    /// Segments beyond it whose first copy was lost.
-    pub lost_beyond: u64,
-}
-
-/// Round-trip times, of TCP as the sender measures them.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct RoundTrips {
-    /// Minimum.
-    pub min: Option<f64>,
-    /// Median.
-    pub median: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-}
-
-/// Counts of retransmissions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counts {
-    /// All.
-    pub all: u64,
-    /// Part of the data had not arrived.
-    pub needed: u64,
-    /// All data had arrived.
-    pub spurious: u64,
-    /// Undecided.
-    pub undecided: u64,
-    /// Not listed.
-    pub not_listed: u64,
-}
-
-impl Counts {
-    pub(crate) fn add(&mut self, needed: Option<bool>) {
-        self.all += 1;
-        match needed {
-            Some(true) => self.needed += 1,
-            Some(false) => self.spurious += 1,
-            None => self.undecided += 1,
-        }
-    }
-}
-
 /// A change of the route: the minimum round-trip time of one part of the path steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RouteChange {
@@ -420,21 +360,6 @@ pub struct RouteChange {
     pub before_ms: f64,
     /// The same after the change.
     pub after_ms: f64,
-}
-
-/// A pause.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stall {
-    /// Time at which the last segment before it passed.
-    pub start_s: f64,
-    /// Its duration.
-    pub duration_s: f64,
-    /// Its cause.
-    pub cause: Limit,
-    /// The end whose application it waited for, if any: `sender` or `receiver`.
-    pub side: Option<Role>,
-    /// The frames before and after it.
-    pub packets: Vec<u64>,
 }
 
 /// Formats an address and a port as in URLs.

@@ -11,6 +11,7 @@ Origin = Literal["host", "middlebox", "unknown"]
 Sign = Literal["hops", "ip-identification", "no-timestamps", "sequence", "too-soon", "goes-on"]
 Handshake = Literal["seen", "partial", "missed", "refused", "unanswered"]
 Verdict = Literal["named", "none-of-these", "undecided"]
+Role = Literal["sender", "receiver"]
 Seen = Literal["measured", "at-least", "at-most", "not-seen"]
 LossKind = Literal["none", "bernoulli", "gilbert-elliott"]
 Spin = Literal["used", "constant", "random", "unknown"]
@@ -35,7 +36,6 @@ Source = Literal["capture", "qlog"]
 Transport = Literal["tcp", "quic"]
 Order = Literal["file", "nearby", "sorted", "clock-set-back"]
 CapturePoint = Literal["near-a", "near-b", "middle", "unknown"]
-Role = Literal["sender", "receiver"]
 Limit = Literal[
     "handshake",
     "capture-gap",

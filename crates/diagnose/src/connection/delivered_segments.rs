@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::report::UnscaledWindow;
+use crate::entries::UnscaledWindow;
 
 /// Maximum number of segments that wait for an acknowledgment. Beyond it, the oldest are skipped.
 const MOST: usize = 4096;

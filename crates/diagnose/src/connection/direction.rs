@@ -16,8 +16,9 @@ use super::{
     transmission::{Entry, Repeated, Transmission},
 };
 use crate::{
+    control::Sent,
     limit::{Limit, Wait},
-    path::{Observer, Sent},
+    path::Observer,
     retransmission::{
         Retransmission, Trigger,
         ledger::{Budget, Ledger},

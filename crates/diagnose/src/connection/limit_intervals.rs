@@ -2,8 +2,8 @@
 
 use super::buffer_refills::{Refill, Refills};
 use crate::{
+    entries::{Role, Stall},
     limit::{Limit, Shares, Wait},
-    report::{Role, Stall},
     time::{Nanos, seconds},
     trace::timeline::Timeline,
 };

@@ -16,7 +16,7 @@ mod tests;
 
 use serde::Serialize;
 
-pub(crate) use rounds::Rounds;
+pub(crate) use rounds::{Rounds, Sent};
 
 use self::{
     cycle::{Fall, falls, kept, peaks},

@@ -1,12 +1,31 @@
 //! The congestion window over time: the largest amount in flight in each round trip.
 
-use crate::{
-    path::Sent,
-    time::{Nanos, seconds},
-};
+use crate::time::{Nanos, seconds};
 
 /// Maximum number of round trips that are stored; the first ones of a connection.
 const MOST: usize = 1_024;
+
+/// A segment with data, and the state of its sender's scoreboard.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
+pub(crate) struct Sent {
+    pub(crate) time: Nanos,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// One past the highest octet sent before.
+    pub(crate) next: i64,
+    /// The cumulative acknowledgment and the octets SACKed above it, as the sender knows them.
+    pub(crate) una: i64,
+    pub(crate) sacked: i64,
+    pub(crate) is_recovering: bool,
+    pub(crate) by_timer: bool,
+    /// The segment has CWR (RFC 3168 §6.1.2).
+    pub(crate) is_reduced: bool,
+    /// The receiver's window has no room for another segment.
+    pub(crate) is_full: bool,
+    /// The laws of congestion controls are those of TCP's stacks.
+    pub(crate) is_tcp: bool,
+}
 
 /// One round trip: from a segment to the first one after its acknowledgment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -28,6 +28,6 @@ pub(crate) use estimate::Line;
 pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
 pub use model::{LossKind, Model};
-pub(crate) use observer::{Observer, Sent};
+pub(crate) use observer::Observer;
 pub use policer::Policer;
 pub use series::Series;

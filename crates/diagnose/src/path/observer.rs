@@ -10,7 +10,7 @@ use super::{
     side::{Prompt, Side},
 };
 use crate::{
-    control::Rounds,
+    control::{Rounds, Sent},
     segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
@@ -48,28 +48,6 @@ fn segments(octets: i64, mss: i64) -> i64 {
         _ if octets <= 2 * mss => 2,
         _ => (octets + mss - 1) / mss,
     }
-}
-
-/// A segment with data, and the state of its sender's scoreboard.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
-pub(crate) struct Sent {
-    pub(crate) time: Nanos,
-    pub(crate) start: i64,
-    pub(crate) end: i64,
-    /// One past the highest octet sent before.
-    pub(crate) next: i64,
-    /// The cumulative acknowledgment and the octets SACKed above it, as the sender knows them.
-    pub(crate) una: i64,
-    pub(crate) sacked: i64,
-    pub(crate) is_recovering: bool,
-    pub(crate) by_timer: bool,
-    /// The segment has CWR (RFC 3168 §6.1.2).
-    pub(crate) is_reduced: bool,
-    /// The receiver's window has no room for another segment.
-    pub(crate) is_full: bool,
-    /// The laws of congestion controls are those of TCP's stacks.
-    pub(crate) is_tcp: bool,
 }
 
 /// Octets of the headers of IPv4 and UDP.

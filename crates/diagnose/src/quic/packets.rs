@@ -11,7 +11,7 @@ use anabranch_core::histogram::Histogram;
 use serde::Serialize;
 
 use crate::{
-    report::RoundTrips,
+    entries::RoundTrips,
     segment::End,
     time::{MICROSECOND, Nanos, from_picos, millis, seconds},
 };

@@ -7,7 +7,7 @@ use super::{
     need::{self, Path, Verdict},
     piece::Piece,
 };
-use crate::{report::Counts, time::Nanos};
+use crate::{entries::Counts, time::Nanos};
 
 /// Maximum number of retransmissions with an open verdict. Beyond it the oldest stay undecided.
 const MOST_OPEN: usize = 1 << 14;
