@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn numbers_and_empty_lists_have_the_form_of_python() {
-        let value = json!({"numbers": [1e-5, -1.5e-7, 0.0001, 5.0, 1e15, 1e16, 1.25e300, -0.0, 0.676_155_090_332_031_25], "none": [], "map": {}});
+        let value = json!({"numbers": [1e-5, -1.5e-7, 0.0001, 5.0, 1e15, 1e16, 1.25e300, -0.0, 0.676_155_090_332_031_2], "none": [], "map": {}});
         let expected = "{\n  \"numbers\": [\n    1e-05,\n    -1.5e-07,\n    0.0001,\n    5.0,\n    1000000000000000.0,\n    1e+16,\n    1.25e+300,\n    -0.0,\n    0.6761550903320312\n  ],\n  \"none\": [],\n  \"map\": {}\n}\n";
         assert_eq!(indented(&value).expect("it is JSON"), expected);
     }

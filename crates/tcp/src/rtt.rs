@@ -301,7 +301,7 @@ mod tests {
         let timeout = |&time: &u64| {
             for _ in 0..11 {
                 rtt.sample(ms(time), &flight, &bounds);
-                flight.una = flight.una + 1;
+                flight.una += 1;
                 flight.nxt = flight.una + 10;
             }
             rtt.rto()

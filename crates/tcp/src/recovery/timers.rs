@@ -275,8 +275,7 @@ impl Recovery {
                 self.timer = Timer::RetransmitAtTick;
                 self.timer_at = ended_at_tick(set, rto, scope.settings);
             }
-            Timer::Retransmit => self.on_timeout(scope),
-            Timer::RetransmitAtTick => self.on_timeout(scope),
+            Timer::Retransmit | Timer::RetransmitAtTick => self.on_timeout(scope),
             Timer::Reorder => self.on_reordering_timeout(scope),
             Timer::Probe => self.on_probe_timeout(scope),
             Timer::Off | Timer::Persist | Timer::TimeWait => {}
