@@ -5,7 +5,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
+import { afterRun, editor, launched } from "./browser.ts";
 
 const PAGE = `file://${process.env.STUDIO_PAGE}`;
 const CAPTURES = join(import.meta.dirname, "../../../docs/captures");
@@ -14,17 +15,7 @@ const AXE = readFileSync(
   "utf8",
 );
 
-/** Runs of the page so far. */
-const runs = (page: Page) => page.evaluate(() => Number(document.documentElement.dataset.run ?? 0));
-
-async function afterRun(page: Page, act: () => Promise<unknown>): Promise<void> {
-  const before = await runs(page);
-  await act();
-  await page.waitForFunction((n) => Number(document.documentElement.dataset.run ?? 0) > n, before, { timeout: 60_000 });
-}
-
 const verdict = (page: Page) => page.locator(".verdict > p").innerText();
-const editor = (page: Page) => page.getByRole("textbox", { name: "Scenario (TOML)" });
 
 describe("the studio's page", () => {
   const folder = mkdtempSync(join(tmpdir(), "studio-"));
@@ -33,20 +24,7 @@ describe("the studio's page", () => {
   const asked: string[] = [];
 
   before(async () => {
-    context = await chromium.launchPersistentContext(join(folder, "profile"), {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      headless: true,
-      acceptDownloads: true,
-      bypassCSP: false,
-      args: [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-      ],
-    });
+    context = await launched(folder);
   });
   after(async () => {
     await context.close();
@@ -240,7 +218,7 @@ describe("the studio's page", () => {
     });
     assert.match(await verdict(page), /under way/);
     assert.match(await page.locator(".running").innerText(), / of 3000 s/);
-    // The drawing and the controls are those of the run under way, not of the run before.
+    // The drawing and the controls show the run under way, not the run before.
     assert.equal(await page.getByRole("button", { name: /^Link wan / }).count(), 1);
     assert.match(await page.getByRole("form", { name: "Controls" }).innerText(), /Link wan/);
     assert.doesNotMatch(await page.locator(".flows").innerText(), /Mbit/);

@@ -6,7 +6,8 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
+import { launched } from "./browser.ts";
 
 const COMMAND = process.env.STUDIO_COMMAND ?? "";
 const SCENARIO = `title = "Served"
@@ -31,11 +32,7 @@ describe("the page of anabranch studio", { skip: COMMAND ? false : "no command" 
   const faults: string[] = [];
 
   before(async () => {
-    context = await chromium.launchPersistentContext(join(folder, "profile"), {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      headless: true,
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-    });
+    context = await launched(folder);
   });
   after(async () => {
     await context.close();

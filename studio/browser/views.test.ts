@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
+import type { BrowserContext, Locator, Page } from "playwright-core";
+import { afterRun, editor, launched } from "./browser.ts";
 
 const PAGE = `file://${process.env.STUDIO_PAGE}`;
 const CAPTURES = join(import.meta.dirname, "../../../docs/captures");
@@ -23,15 +24,6 @@ from = "A"
 to = "B"
 `;
 
-const runs = (page: Page) => page.evaluate(() => Number(document.documentElement.dataset.run ?? 0));
-
-async function afterRun(page: Page, act: () => Promise<unknown>): Promise<void> {
-  const before = await runs(page);
-  await act();
-  await page.waitForFunction((n) => Number(document.documentElement.dataset.run ?? 0) > n, before, { timeout: 60_000 });
-}
-
-const editor = (page: Page) => page.getByRole("textbox", { name: "Scenario (TOML)" });
 const chart = (page: Page | Locator, name: string) => page.getByRole("region", { name, exact: true });
 
 describe("views of the studio's page", () => {
@@ -40,12 +32,7 @@ describe("views of the studio's page", () => {
   const faults: string[] = [];
 
   before(async () => {
-    context = await chromium.launchPersistentContext(join(folder, "profile"), {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      headless: true,
-      acceptDownloads: true,
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-    });
+    context = await launched(folder);
   });
   after(async () => {
     await context.close();
@@ -104,7 +91,7 @@ describe("views of the studio's page", () => {
     const svg = (await saved("SVG")).toString();
     for (const text of [">Goodput<", ">cubic<", ">bbr<", ">time (s)<", ">Mbit/s<"]) assert.ok(svg.includes(text), text);
     const png = await saved("PNG");
-    // Width and height of the header are twice those of the drawing.
+    // The header has twice the width and height of the drawing.
     const [, width, height] = /width="(\d+)" height="(\d+)"/.exec(svg)!;
     assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [2 * Number(width), 2 * Number(height)]);
     const shown = (await chart(page, "Goodput").locator("canvas").boundingBox())!;

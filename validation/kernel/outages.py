@@ -111,7 +111,7 @@ def retransmissions(run: RunResult, outage: Outage) -> list[Sent]:
 
 
 def simulated(outage: Outage, timers: str = "linux") -> list[Sent]:
-    """Those of the simulator, with the send buffer of the kernel's application."""
+    """Retransmissions in the simulator, with the send buffer of the kernel's application."""
     scenario = Scenario.from_text(outage.text())
     buffer = first_send_buffer(scenario)
     scenario = scenario.set("flow.main.transport.timers", timers)
@@ -120,7 +120,7 @@ def simulated(outage: Outage, timers: str = "linux") -> list[Sent]:
 
 
 def measured(outage: Outage) -> list[Sent]:
-    """Those of the kernel."""
+    """Retransmissions of the kernel."""
     return retransmissions(Scenario.from_text(outage.text()).run_kernel(kernel=KERNEL, packets=True), outage)
 
 

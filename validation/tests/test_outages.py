@@ -16,7 +16,7 @@ def test_the_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 @pytest.mark.parametrize("timers", ["rfc6298", "linux-2.6"])
 def test_other_timers_are_found(timers: str) -> None:
-    """Detects bounds that any timer meets: RFC 6298's, and those of Linux before the timer wheel."""
+    """Detects bounds that any timer meets: RFC 6298's, and Linux's before the timer wheel."""
     pairs = [
         (outages.simulated(outage, timers), there)
         for outage, there in zip(outages.drawn(), outages.kept(), strict=True)

@@ -195,7 +195,7 @@ impl HyStart {
         }
     }
 
-    /// Begins anew, because slow start follows a timeout.
+    /// Slow start follows a timeout.
     pub fn reset(&mut self) {
         self.round = None;
         self.has_ended = false;

@@ -388,7 +388,7 @@ def _engine(plan: Plan, pair: Pair, began: float) -> Engine | None:
 
         return Ray(plan.ray, plan.jobs)
     sources = [control.source for control in (pair.tested, pair.reference) if control.source]
-    # Classes without a source are those of a caller in Python.
+    # A class of a caller in Python may have no source.
     if not sources or any(control.classes and not control.source for control in (pair.tested, pair.reference)):
         return None
     from anabranch.stress.isolated import Isolated

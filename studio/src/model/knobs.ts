@@ -3,7 +3,7 @@ import { has, length, type Path, quoted, remove, set, source } from "../toml/edi
 import { milliseconds, rateText, timeText } from "./quantity.ts";
 import type { Direction, LinkWay, Resolved } from "./summary.ts";
 
-/** The path of a link's key: that of the direction if the directions differ or the text has it, the link's otherwise. */
+/** The path of a link's key: in the direction's table if the directions differ or the text has it, else in the link's. */
 function place(text: string, resolved: Resolved, { link, way }: LinkWay, key: string): Path {
   const table = resolved.group?.[link] ? "group" : "link";
   const own: Path = [table, link, way, key];

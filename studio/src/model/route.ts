@@ -10,7 +10,7 @@ import {
   type Way,
 } from "./summary.ts";
 
-/** A hop of a route: a direction of one link, or those of the links of a gateway, side by side. */
+/** A hop of a route: one direction of a link, or of each link of a gateway. */
 export interface Hop {
   /** The name of the link or of the gateway. */
   name: string;
@@ -69,7 +69,7 @@ export interface Limit {
 /** A hop counts as full from this utilization on. */
 export const FULL = 0.95;
 
-/** The hop that limits a flow: the fullest if one is full, else that of the lowest rate. */
+/** The hop that limits a flow: the fullest if one is full, else the slowest. */
 export function limitOf(resolved: Resolved, summary: Summary | undefined, flow: string): Limit | undefined {
   const links = linksOf(resolved);
   const found = ({ link, way }: LinkWay) => summary?.links[link]?.[way];

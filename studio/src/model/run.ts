@@ -21,7 +21,7 @@ export interface Run {
   took: number;
 }
 
-/** A path as the page shows it: that of a finished run, or of one under way, which has no summary. */
+/** A path as the page shows it. A run under way has no summary. */
 export interface Shown {
   text: string;
   seed: number | undefined;

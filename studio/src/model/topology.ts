@@ -75,7 +75,7 @@ function values(one: { [name: string]: unknown }): string {
 const both = (forward: string, reverse: string): string =>
   forward === reverse ? forward : `→ ${forward} ← ${reverse}`;
 
-/** The lines of a link's box; both directions if they differ. The arrows are those of a drawing with the first end left. */
+/** The lines of a link's box; both directions if they differ. The arrows point as in a drawing with the first end left. */
 export function linesOf(link: LinkTable, isFlipped = false): string[] {
   const forward = (isFlipped ? link.reverse : link.forward) ?? link;
   const reverse = (isFlipped ? link.forward : link.reverse) ?? link;

@@ -23,7 +23,7 @@ pub(crate) struct Sent {
     pub(crate) is_reduced: bool,
     /// The receiver's window has no room for another segment.
     pub(crate) is_full: bool,
-    /// The laws of congestion controls are those of TCP's stacks.
+    /// The sender is a TCP, whose congestion controls have known laws.
     pub(crate) is_tcp: bool,
 }
 

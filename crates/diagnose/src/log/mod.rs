@@ -30,7 +30,7 @@ use crate::{
 };
 use flow::Flow;
 
-/// Connections that are told apart, for each one that may be listed.
+/// Connections of a log for each one that is listed.
 const MOST_TIMES: usize = 16;
 /// Octets of a `group_id` that are compared: a connection ID has 20 (RFC 9000 §17.2), as 40 digits.
 const LONGEST_GROUP: usize = 256;

@@ -74,7 +74,7 @@ impl Recovery {
         let Some(extensions) = &mut self.extensions else {
             return;
         };
-        // What lies above SND.UNA tells whether it was retransmitted.
+        // A segment above SND.UNA has a record of its retransmission.
         let was_resent = range.end <= scope.una || self.board.was_resent(range.start);
         let spurious = was_resent
             && extensions

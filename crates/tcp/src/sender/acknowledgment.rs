@@ -355,10 +355,10 @@ impl<B: Body> Sender<B> {
         true
     }
 
-    /// Takes a sample from segments SACKed for the first time. It restarts the timers if they were
-    /// sent before the oldest segment's last copy: what was sent after that arrives in every round
-    /// trip of a recovery, and would put its timeout off for good (Linux, "tcp: use RTT from SACK
-    /// for RTO"; measured of 6.12).
+    /// Takes a sample from segments SACKed for the first time. It restarts the timers if the oldest
+    /// segment was sent after them. Later segments arrive in every round trip of a recovery, and
+    /// would put its timeout off for good (Linux, "tcp: use RTT from SACK for RTO"; measured of
+    /// 6.12).
     fn sample_sacked(&mut self, now: Instant, delivered: &Delivered) {
         if !self.sample_rtt_once(now, delivered) {
             return;
