@@ -69,7 +69,9 @@ describe("the page of anabranch studio", { skip: COMMAND ? false : "no command" 
     const page = await opened(await command(file));
     const editor = page.getByRole("textbox", { name: "Scenario (TOML)" });
     assert.equal(await editor.inputValue(), SCENARIO);
+    const before = await page.evaluate(() => Number(document.documentElement.dataset.run));
     await editor.fill(SCENARIO.replace("20 Mbit/s", "8 Mbit/s"));
+    await page.waitForFunction((n) => Number(document.documentElement.dataset.run) > n, before);
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText("Saved own.toml.").waitFor();
     assert.equal(readFileSync(file, "utf8"), SCENARIO.replace("20 Mbit/s", "8 Mbit/s"));
