@@ -183,6 +183,7 @@ lint: ## Check everything that is checked without running it
 
 lint-rust:
 	$(RUN) cargo clippy --profile release --workspace --all-targets --locked $$(cat .tools/cargo-features) -- -D warnings
+	$(RUN) cargo fetch --locked --quiet
 	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
 	$(RUN) python tools/check_one_build.py
 
