@@ -112,6 +112,47 @@ fn the_failure_of_a_path_does_not_end_the_flow() {
 }
 
 /// Detects a log that misses the drops in the tunnel's queue.
+/// A link without carrier keeps its queue, as a modem does. What was sent during the outage arrives
+/// late or is lost, which must count neither as the path's delay nor as its loss: otherwise a
+/// direction with few packets, as that of acknowledgments, never returns to the path.
+#[test]
+fn both_directions_return_to_a_path_after_its_outage() {
+    let paths = r#"
+duration = "17 s"
+warmup = "11 s"
+[link.fast]
+between = ["X", "Y"]
+delay = "8 ms"
+forward = { rate = "40 Mbit/s", queue = { kind = "drop-tail", limit = "500000 bytes" } }
+reverse = { rate = "60 Mbit/s", queue = { kind = "drop-tail", limit = "750000 bytes" } }
+[link.slow]
+between = ["X", "Y"]
+rate = "10 Mbit/s"
+delay = "40 ms"
+queue = { kind = "drop-tail", limit = "125000 bytes" }
+[gateway.g]
+between = ["X", "Y"]
+routes = ["fast", "slow"]
+kind = "tunnel"
+[[at]]
+time = "5 s"
+set = { "link.fast.up" = false }
+[[at]]
+time = "9 s"
+set = { "link.fast.up" = true }
+"#;
+    for (from, to, rate) in [("X", "Y", 40.0), ("Y", "X", 60.0)] {
+        let flow = format!("[flow.main]\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"1 s\"\n");
+        let finished = run(&format!("{paths}{flow}"));
+        let flow = &finished.summary.flows["main"];
+        let goodput = number(flow, "goodput_mbit_s");
+        assert!(
+            goodput > 0.8 * rate,
+            "{from} to {to}: {goodput} of {rate} Mbit/s"
+        );
+    }
+}
+
 #[test]
 fn packets_dropped_by_the_tunnel_are_lost_at_the_gateway() {
     let resolved = resolve(&pair("linux", ""));

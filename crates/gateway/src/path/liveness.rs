@@ -84,6 +84,8 @@ pub struct Liveness {
     probe: Instant,
     hold: Duration,
     returned: Option<Instant>,
+    /// The time of the first report after the last death.
+    restored: Option<Instant>,
     ever_reported: bool,
     deaths: u64,
 }
@@ -100,6 +102,7 @@ impl Liveness {
             probe: Instant::START,
             hold: HOLD,
             returned: None,
+            restored: None,
             ever_reported: false,
             deaths: 0,
         }
@@ -137,6 +140,13 @@ impl Liveness {
     #[must_use]
     pub const fn waiting(&self) -> Option<Instant> {
         self.waiting
+    }
+
+    /// Whether a packet was sent before the path was known to deliver again. Its loss is that of
+    /// the outage, and its delay may be: a modem stores packets while it has no carrier.
+    #[must_use]
+    pub fn is_of_outage(&self, sent: Instant) -> bool {
+        self.is_dead() || self.restored.is_some_and(|restored| sent < restored)
     }
 
     /// The role.
@@ -188,9 +198,14 @@ impl Liveness {
     }
 
     /// Handles a report with a new highest number, which was sent at `sent`; `waiting` is the
-    /// sending time of the next packet.
-    pub fn on_report(&mut self, now: Instant, sent: Instant, waiting: Option<Instant>) {
+    /// sending time of the next packet. Returns whether the path delivers again after a death.
+    pub fn on_report(&mut self, now: Instant, sent: Instant, waiting: Option<Instant>) -> bool {
         self.waiting = waiting;
+        let is_restored =
+            self.ever_reported && matches!(self.state, State::Dead { since } if sent > since);
+        if is_restored {
+            self.restored = Some(now);
+        }
         self.state = match self.state {
             State::Dead { .. } | State::Validating { .. } if !self.ever_reported => self.working(),
             State::Dead { since } if sent > since => State::Validating {
@@ -215,6 +230,7 @@ impl Liveness {
         } else {
             self.probe.min(probe)
         };
+        is_restored
     }
 
     const fn working(&self) -> State {

@@ -487,6 +487,16 @@ impl RateControl {
         self.round.least_queue_s = f64::INFINITY;
     }
 
+    /// Measures anew after an outage: its time is no part of a round, and the path may have another
+    /// delay. The rates are kept.
+    pub fn resume(&mut self, now: Instant) {
+        self.delays = Delays::default();
+        (self.last, self.queued) = (None, None);
+        self.round = Round::new(now, None);
+        (self.sent_before, self.busy_since) = (0.0, None);
+        self.clear_flight();
+    }
+
     /// Records that nothing is in flight any more.
     pub fn clear_flight(&mut self) {
         self.in_flight = 0;

@@ -216,12 +216,14 @@ impl Tunnel {
             let since = path.liveness.waiting().unwrap_or(sent);
             path.round_trip.on_silence(now.saturating_since(since));
             // A path that was removed or reloaded may still be reported, but not be used.
-            if path.route.is_some() {
-                path.liveness.on_report(now, sent, path.ledger.waiting());
+            if path.route.is_some() && path.liveness.on_report(now, sent, path.ledger.waiting()) {
+                path.rate.resume(now);
             }
         }
-        path.loss.on_arrived(outcome.arrived.len());
-        if let Some((sent, in_flight)) = outcome.advanced {
+        let liveness = &path.liveness;
+        if let Some((sent, in_flight)) = outcome.advanced
+            && !liveness.is_of_outage(sent)
+        {
             let delay = relative_delay(report.arrived, sent, &mut self.clock_difference);
             path.rate.on_delay(report.arrived, delay, in_flight, now);
             let newest = outcome.arrived.last().map_or(0, |newest| newest.octets);
@@ -231,7 +233,12 @@ impl Tunnel {
             }
         }
         for sent in outcome.arrived.drain(..) {
-            path.rate.on_arrived(sent.octets);
+            if liveness.is_of_outage(sent.at) {
+                path.rate.on_unknown(sent.octets);
+            } else {
+                path.loss.on_arrived(1);
+                path.rate.on_arrived(sent.octets);
+            }
             path.mtu.on_arrived(sent.number, sent.octets, now);
             if let Some(kept) = sent.kept {
                 self.pool.put(kept.packet);
@@ -239,8 +246,11 @@ impl Tunnel {
         }
         path.rate.on_spurious(outcome.spurious);
         for sent in outcome.lost.drain(..) {
-            path.loss.on_lost(sent.number);
-            if sent.expects_report {
+            let is_of_outage = liveness.is_of_outage(sent.at);
+            if !is_of_outage {
+                path.loss.on_lost(sent.number);
+            }
+            if sent.expects_report && !is_of_outage {
                 path.rate.on_lost(sent.octets);
                 path.mtu.on_lost(sent.number, sent.octets, now);
             } else {
