@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use super::rtt::LONGEST;
-use crate::{retransmission::need::is_before, time::Nanos};
+use crate::{
+    retransmission::need::is_before,
+    time::{MICROSECOND, Nanos},
+};
 
 /// Maximum number of `TSval`s that wait for an echo. Beyond it only the newest is updated.
 const MOST_ASKED: usize = 64;
@@ -12,6 +15,10 @@ const RECENT: usize = 16;
 /// Reactions considered: the response time is reduced if three quarters of them are faster, because
 /// some acknowledgments release no data.
 const REACTIONS: usize = 8;
+/// A host that has responded within the first time is the one that captures, or its neighbour: no
+/// route leads to it that could become longer. The second time bounds its usual delay.
+const NEIGHBOUR: Nanos = 100 * MICROSECOND;
+const NEIGHBOUR_MOST: Nanos = 500 * MICROSECOND;
 
 /// Times from a packet to the host to the host's response.
 #[derive(Debug, Default, Clone)]
@@ -36,7 +43,12 @@ impl Turnaround {
     /// The minimum of recent responses that did not wait for the application: routes change, and
     /// queues grow and drain.
     pub(crate) fn recent(&self) -> Option<Nanos> {
-        self.least_recent.or(self.min)
+        let recent = self.least_recent.or(self.min);
+        if self.min.is_some_and(|min| min <= NEIGHBOUR) {
+            // Data that follows acknowledgments by more is not released by them.
+            return recent.map(|recent| recent.min(NEIGHBOUR_MOST));
+        }
+        recent
     }
 
     /// Records a response while more data was to be sent. Returns whether it counts. One counts per
@@ -135,5 +147,17 @@ mod tests {
         assert!(!host.busy(5 * MILLISECOND, 40 * MILLISECOND));
         assert!(host.busy(12 * MILLISECOND, 30 * MILLISECOND));
         assert_eq!(host.recent(), Some(10 * MILLISECOND));
+    }
+
+    #[test]
+    fn a_neighbour_does_not_move_away() {
+        for (first, later, known) in [(2, 1_500, 500), (2, 300, 300), (5_000, 20_000, 20_000)] {
+            let mut host = Turnaround::default();
+            host.sample(first * MICROSECOND);
+            for at in 0..64 {
+                host.busy(at * 50 * MILLISECOND, later * MICROSECOND);
+            }
+            assert_eq!(host.recent(), Some(known * MICROSECOND));
+        }
     }
 }
