@@ -3,7 +3,7 @@
 //! [`Probe::enters`](super::Probe::enters) passes each packet to a tap, and the observations that
 //! follow pass its outcomes. The tap stores the content of a capture: the octets of the headers
 //! and, up to the snap length, of the payload; a payload known only by its length is captured as
-//! zeros.
+//! zeros. A packet that a gateway originates is captured as a UDP datagram of zeros.
 //!
 //! The addresses of hosts are derived from their place in the scenario (10.0.0.1 for the first),
 //! the ports from the connection's number, so that no two connections share both.
@@ -23,6 +23,11 @@ use anabranch_wire::{self as wire, IpHeader, Ports, Transport, Version};
 
 use crate::octets;
 use anabranch_scenario::Resolved;
+
+/// Octets of the headers of UDP and IPv4.
+const UDP_IP: u32 = 28;
+/// The port of the gateway's daemon in the documentation.
+const GATEWAY_PORT: u16 = 51_900;
 
 /// The links to capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,11 +141,12 @@ impl Taps {
         let Some(&tap) = self.tap_of.get(&element) else {
             return;
         };
-        // A packet of the tunnel has a header that is not captured, and no payload.
-        if packet.connection == ConnectionId::NONE {
-            return;
-        }
-        let (ip, ports) = self.addresses(flow, packet);
+        let is_own = packet.connection == ConnectionId::NONE;
+        let (ip, ports) = if is_own {
+            own_addresses(packet)
+        } else {
+            self.addresses(flow, packet)
+        };
         let tap = &mut self.places[tap];
         let start = tap.octets.len();
         let body = match &packet.payload {
@@ -149,7 +155,15 @@ impl Taps {
             Transport::Datagram(body) => body,
         };
         let whole = body.ip_packet(packet.ecn);
-        let len = if let Some(whole) = &whole {
+        let len = if is_own {
+            // Encrypted, or a header that no field of a capture describes.
+            let content = usize::try_from(packet.size.saturating_sub(UDP_IP)).unwrap_or(0);
+            let to = wire::Prefix {
+                octets: &mut tap.octets,
+                most: self.snap_length as usize,
+            };
+            wire::encode_datagram(&ip, ports, wire::Carried::Zeros(content), to)
+        } else if let Some(whole) = &whole {
             if whole.is_empty() {
                 return;
             }
@@ -254,7 +268,7 @@ impl Taps {
         names: &[Box<str>],
     ) -> String {
         let flow = self.flows.get(record.flow.0 as usize);
-        let flow = flow.map_or("?", |flow| &flow.0);
+        let flow = flow.map_or("the gateway", |flow| &flow.0);
         let again = if record.retransmission {
             ", retransmission"
         } else {
@@ -293,6 +307,38 @@ impl Taps {
             told.join(", ")
         )
     }
+}
+
+/// The headers of a packet that a gateway originates: UDP between addresses for documentation (RFC
+/// 5737 §3), whose last octet is the route's place from 1 on.
+fn own_addresses<P>(packet: &Packet<P>) -> (IpHeader, Ports) {
+    let last = packet.tunnel.route.saturating_add(1);
+    let ends = [[192, 0, 2, last], [198, 51, 100, last]];
+    let [source, destination] = match packet.direction {
+        Direction::Forward => ends,
+        Direction::Reverse => [ends[1], ends[0]],
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the field holds the low half (RFC 6864: unique only within a short time)"
+    )]
+    let identification = packet.index as u16;
+    let ip = IpHeader {
+        version: Version::V4 {
+            source,
+            destination,
+            identification,
+            dont_fragment: true,
+        },
+        dscp: packet.dscp,
+        ecn: packet.ecn,
+        hop_limit: 64,
+    };
+    let ports = Ports {
+        source: GATEWAY_PORT,
+        destination: GATEWAY_PORT,
+    };
+    (ip, ports)
 }
 
 /// The nodes' names with their given addresses, or else with the addresses that captures use.

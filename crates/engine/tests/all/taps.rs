@@ -153,3 +153,52 @@ fn every_captured_packet_is_correct() {
         }
     }
 }
+
+/// The datagrams of a tunnel were missing in captures of its paths.
+#[test]
+fn a_capture_of_a_tunnels_path_has_every_datagram() {
+    let resolved = resolve(
+        r#"
+duration = "3 s"
+[link.a]
+between = ["X", "Y"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+[link.b]
+between = ["X", "Y"]
+rate = "5 Mbit/s"
+delay = "20 ms"
+[gateway.g]
+between = ["X", "Y"]
+routes = ["a", "b"]
+kind = "tunnel"
+[flow.main]
+from = "X"
+to = "Y"
+"#,
+    );
+    let tapping = Tapping {
+        places: vec![(0, Direction::Forward), (1, Direction::Reverse)],
+        snap_length: 96,
+        addresses: None,
+    };
+    let run: Finished = Simulation::new(&resolved)
+        .tap(Some(tapping))
+        .run()
+        .expect("no hosts");
+    for (link, name, direction) in [(0, "a", Direction::Forward), (1, "b", Direction::Reverse)] {
+        let seen = capture(&run, link, direction);
+        let sent = &run.summary.gateways["g"][direction.name()]["routes"][name];
+        assert_eq!(
+            Some(seen.len()),
+            sent["sent_packets"].as_u64().map(|n| n as usize)
+        );
+        let octets: u64 = seen.iter().map(|one| u64::from(one.len)).sum();
+        assert_eq!(Some(octets), sent["sent_bytes"].as_u64());
+        for one in seen {
+            assert_eq!(one.octets[9], 17, "UDP");
+            assert_eq!(one.octets[20..24], [0xca, 0xbc, 0xca, 0xbc], "port 51900");
+            assert!(one.comment.contains("of the gateway: "), "{}", one.comment);
+        }
+    }
+}
