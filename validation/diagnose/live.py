@@ -28,6 +28,9 @@ BULK = frozenset(
     {"lost acknowledgments", "late acknowledgments", "thinned acknowledgments", "pacing", "small send buffer", "none"}
 )
 """Causes whose sender always has data."""
+LONG_QUEUE_BDP = 2.0
+"""A full queue of this many bandwidth-delay products makes the round trip three times the least one, which is the
+finding."""
 LATE = 0.005
 """A timer released the segment if it follows the last acknowledgment by more than this and a
 quarter of a round trip (RFC 8985 §6.2)."""
@@ -109,6 +112,8 @@ def _present(truth: dict[str, Any]) -> frozenset[str]:
     found = [names for key, names in COUNTED.items() if is_notable(info.get(key, 0) / 1e6, duration)]
     if is_notable(truth.get("unasked_s", 0.0), duration):
         found.append(frozenset({"application"}))
+    if truth.get("queue_bdp", 0.0) >= LONG_QUEUE_BDP:
+        found.append(frozenset({"bufferbloat"}))
     return frozenset().union(*found)
 
 

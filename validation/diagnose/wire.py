@@ -744,6 +744,7 @@ def main() -> int:
         "tcp_info": dict(zip(("busy_us", "rwnd_us", "sndbuf_us"), told, strict=True)) if told else None,
         "duration_s": time.monotonic() - wire.start,
         "rtt_s": 2 * (setup.near + setup.far),
+        "queue_bdp": setup.queue,
         "unasked_s": unasked(wire.packets),
     }
     (folder / "truth.json").write_text(json.dumps(truth))
