@@ -12,6 +12,7 @@ Everything comes from the installed package:
 - the list of decisions from their headings;
 - the files shown in CONTRIBUTING.md from the files;
 - the tables of claims, and of results beyond the papers, from the pages of the studies;
+- the figures of the state of the project from the pages that measured them;
 - the formats of conversions and the limits of diagnoses from their registries;
 - the typed dictionaries and the names of results from the engine's structs;
 - the items of evaluations from their table;
@@ -51,6 +52,7 @@ from reference import (
     python_api,
     results,
     scenario,
+    state,
     stress,
     summary_types,
 )
@@ -86,6 +88,8 @@ def generated() -> dict[str, str]:
     texts["docs/studies/claims.md"] = claims.page(ROOT)
     further = ROOT / "docs" / "studies" / "beyond.md"
     texts["docs/studies/beyond.md"] = beyond.fill(further.read_text("utf-8"), ROOT)
+    summary = ROOT / "docs" / "state.md"
+    texts["docs/state.md"] = state.fill(summary.read_text("utf-8"), ROOT)
     guide = ROOT / "docs" / "guides" / "convert.md"
     texts["docs/guides/convert.md"] = conversions.fill(guide.read_text("utf-8"))
     guide = ROOT / "docs" / "guides" / "diagnose.md"

@@ -1,0 +1,112 @@
+"""The figures of the page "State of Anabranch", from the pages that measured them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from reference import markdown
+
+HEAD = ["compared", "found", "how"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of another page.
+
+    Attributes:
+        what: What was compared or measured.
+        page: The page, from ``docs`` on.
+        pattern: What to find there; its groups fill ``text``.
+        text: The figure, with ``{}`` for each group.
+        command: What measures it.
+    """
+
+    what: str
+    page: str
+    pattern: str
+    text: str
+    command: str
+
+    def row(self, root: Path) -> list[str]:
+        """The row of the table.
+
+        Raises:
+            SystemExit: The page has no such figure.
+        """
+        found = re.search(self.pattern, (root / "docs" / self.page).read_text("utf-8"), re.DOTALL)
+        if found is None:
+            raise SystemExit(f"docs/{self.page}: nothing matches {self.pattern!r}, for docs/state.md")
+        return [f"[{self.what}]({self.page})", self.text.format(*found.groups()), f"`{self.command}`"]
+
+
+COMPARE = "python validation/compare.py --write {}"
+PLANTED = r"begin {}.*?planted causes that are named \| ([\d.]+).*?was not there \| ([\d.]+)"
+NAMED = "named in {} of the diagnoses; another blamed in {}"
+BESIDE = r"goodput_mbit_s: median error ([\d.]+) %.*?all of these at once: in (\d+ of \d+).*?It (passes|fails)"
+RIGHT = (
+    Figure("60 random paths beside Linux 6.12: goodput alike (90 % aimed at)", "validation/random-paths.md",
+           r"in at least 90% of the paths \| (\d+ of \d+).*?with SACK.*?\| (\d+ of \d+).*?of goodput.*?\| ([\d.]+%)",
+           "{}; with SACK {}; median error {}", "python validation/kernel/random_paths.py --kernel"),
+    Figure("Twelve controls beside Linux: mean cwnd and mean RTT within 5 %", "validation/linux-controls.md",
+           r"mean cwnd: within 5 % .*?\| (\d+ of \d+).*?mean RTT: within 5 %.*?\| (\d+ of \d+)",
+           "{} and {} rows", COMPARE.format("linux-controls")),
+    Figure("24 scenarios beside Linux in virtual time", "validation/kernel.md", BESIDE,
+           "goodput: median error {} %; everything alike in {} scenarios; by its own bars it {}",
+           "python validation/kernel/beside.py --write --seeds 3"),
+    Figure("24 scenarios beside this machine's kernel", "validation/live.md", BESIDE,
+           "goodput: median error {} %; everything alike in {} scenarios; by its own bars it {}",
+           "make validate SEEDS=6"),
+    Figure("24 outages beside Linux 6.12", "validation/outages.md",
+           r"90% of the outages \| (\d+ of \d+).*?intervals alone.*?\| (\d+ of \d+)",
+           "same segments and times in {}; times alone in {}", "python validation/kernel/outages.py --write"),
+    Figure("Behaviour scripts of the profile `linux` on the kernel", "validation/scripts-kernel.md",
+           r"\| `linux` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|",
+           "of {} scripts {} agree, {} in some runs only, {} not; {} do not apply",
+           "python validation/kernel_scripts.py --write"),
+    Figure("ns-2: one flow's share of the rate within 2 %", "validation/ns2-single-flow.md",
+           r"in every row \| (\d+ of \d+)", "{} rows", COMPARE.format("ns2-single-flow")),
+    Figure("ns-3: NewReno with random loss", "validation/ns3-single-flow.md",
+           r"NewReno, with random loss.*?\| (\d+ of \d+)", "{} rows", COMPARE.format("ns3-single-flow")),
+    Figure("Published claims of five studies", "studies/claims.md", r"(\d+ of \d+) published claims are settled",
+           "{} settled: reproduced, or the paper shown to be inconsistent, or an artefact", "make study"),
+    Figure("Causes planted in simulated captures", "validation/diagnosis.md", PLANTED.format("simulated"), NAMED,
+           "python validation/diagnose/planted.py --write"),
+    Figure("Causes planted beside Linux 6.12", "validation/diagnosis.md", PLANTED.format("kernel"), NAMED,
+           "python validation/diagnose/planted.py --engine kernel --write"),
+    Figure("The congestion control of 200 captures of Linux, at the sender", "validation/diagnosis.md",
+           r"at the sender (\d+) right.*?(\d+) undecided, (\d+) wrong", "{} right, {} undecided, {} wrong",
+           "python validation/diagnose/controls.py --write"),
+    Figure("Faults planted in congestion controls (38 of 40 aimed at)", "validation/stress.md",
+           r"(\d+ of \d+) faults are found", "{} found", "python validation/stress/mutants.py --write"),
+)  # fmt: skip
+FAST = (
+    Figure("Data packets per second of a processor, 10 flows, and instructions per packet", "bench.md",
+           r"Anabranch, CUBIC \| [\d.]+ \| ([\d.]+) \| [\d.]+ \| [\d.]+ \| ([\d,]+).*?htsim.*?\| [\d.]+ \| ([\d.]+).*?"
+           r"ns-2.*?\| [\d.]+ \| ([\d.]+)",
+           "{} million, {} instructions; htsim {} million, ns-2 {} million, in one run", "make bench"),
+    Figure("The gateway's failures in virtual time: longest gap of a download, 95th percentile", "bench-gateway.md",
+           r"black hole in both directions \| download \| download \| (\d+) \| (\d+) \|",
+           "median {} ms, p95 {} ms while a path dies", "python bench/gateway/failures.py"),
+    Figure("One TCP flow over two paths of 100 Mbit/s through the gateway", "bench-gateway.md",
+           r"\| two_100 \| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|[^\n]*?\n(?=.*## Pairs of paths, live)",
+           "{} Mbit/s, {} over one bare path", "python bench/gateway/simulate.py"),
+)  # fmt: skip
+
+
+def fill(page: str, root: Path) -> str:
+    """Return the page with both tables.
+
+    Raises:
+        SystemExit: The page has no marker, or another page has no such figure.
+    """
+    for part, figures in (("right", RIGHT), ("fast", FAST)):
+        begin, end = f"<!-- begin {part} -->\n", f"<!-- end {part} -->"
+        before, found, rest = page.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise SystemExit(f"docs/state.md: expected {begin.strip()} and {end}")
+        table = markdown.table(HEAD, [figure.row(root) for figure in figures])
+        page = f"{before}{begin}\n{table.rstrip()}\n\n{end}{after}"
+    return page
