@@ -86,9 +86,7 @@ impl EndpointTarget {
             self.settings.mss = mtu.saturating_sub(40 + options);
         }
         let settings = Arc::new(self.settings.clone());
-        let control = self.control.build(&settings.init());
-        let mut end = Endpoint::new(&settings, control, role, self.iss)
-            .with_timer_rule(self.control.timer_rule());
+        let mut end = Endpoint::controlled_by(&settings, &self.control, role, self.iss);
         if matches!(self.towards.0, Version::V6 { .. }) {
             end = end.over_ipv6();
         }
@@ -333,8 +331,7 @@ impl EndpointTarget {
     /// Answers a segment to a closed port (RFC 9293 §3.10.7.1).
     fn refuse(&mut self, segment: &Segment<Octets>) {
         let settings = Arc::new(self.settings.clone());
-        let control = self.control.build(&settings.init());
-        let mut closed = Endpoint::new(&settings, control, Role::Active, self.iss);
+        let mut closed = Endpoint::controlled_by(&settings, &self.control, Role::Active, self.iss);
         closed.on_segment(instant(self.now), segment, Ecn::NotEct);
         while let Some(out) = closed.poll_transmit(instant(self.now)) {
             debug_assert!(out.segment.flags.any(Flags::RST));

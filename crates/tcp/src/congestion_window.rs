@@ -77,6 +77,11 @@ impl CongestionWindow {
         }
     }
 
+    /// Replaces the control by one of the same kind for another MSS, before the connection is open.
+    pub(crate) fn replace_control(&mut self, control: Control) {
+        self.control = Attached::new(control);
+    }
+
     fn measures(&mut self) -> &mut Measures {
         self.measures.get_or_insert_default()
     }

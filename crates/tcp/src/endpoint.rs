@@ -35,7 +35,7 @@ use crate::{
     settings::Settings,
     state::{Event, State},
 };
-use anabranch_congestion::{Control, TimerRule};
+use anabranch_congestion::{self as cc, Control, TimerRule};
 use anabranch_wire::seq::Seq;
 
 /// Which end opens the connection.
@@ -94,6 +94,8 @@ struct Cold {
     failure: Option<Box<give_up::Failure>>,
     /// Payload octets of the largest segment to a peer that advertises no MSS.
     default_mss: u16,
+    /// The control's configuration, until the connection is open.
+    control: Option<Box<cc::Config>>,
 }
 
 /// Events noted for observers of a connection.
@@ -131,8 +133,24 @@ pub enum Ending {
 }
 
 impl<B: Body> Endpoint<B> {
+    /// Returns an end in its initial state, with the control of `config` and its loss detection.
+    /// The control counts in segments of the MSS that both ends agree on.
+    #[must_use]
+    pub fn controlled_by(
+        settings: &Arc<Settings>,
+        config: &cc::Config,
+        role: Role,
+        iss: u32,
+    ) -> Self {
+        let mut end = Self::new(settings, config.build(&settings.init()), role, iss)
+            .with_timer_rule(config.timer_rule());
+        end.cold.control = Some(Box::new(config.clone()));
+        end
+    }
+
     /// Returns an end in its initial state. `iss` is its initial sequence number. `control` should
-    /// have been made for [`Settings::mss`] and [`Settings::initial_cwnd`].
+    /// have been made for [`Settings::mss`] and [`Settings::initial_cwnd`]; it keeps this MSS even
+    /// if the peer's is smaller ([`Self::controlled_by`]).
     #[must_use]
     pub fn new(settings: &Arc<Settings>, control: Control, role: Role, iss: u32) -> Self {
         Self {
@@ -150,6 +168,7 @@ impl<B: Body> Endpoint<B> {
                 passive: role == Role::Passive,
                 failure: None,
                 default_mss: handshake::DEFAULT_MSS,
+                control: None,
             }),
         }
     }

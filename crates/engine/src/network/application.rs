@@ -71,10 +71,8 @@ fn ends<B: Body>(
     (settings, control, fec): (&Arc<Settings>, &cc::Config, &fec::Config),
     ends: [(Role, App); 2],
 ) -> [End<B>; 2] {
-    let init = settings.init();
     ends.map(|(role, app)| {
-        let endpoint = Endpoint::new(settings, control.build(&init), role, 0)
-            .with_timer_rule(control.timer_rule());
+        let endpoint = Endpoint::controlled_by(settings, control, role, 0);
         match fec {
             fec::Config::Off => End::Tcp(endpoint, app),
             fec => End::Protected(Box::new(fec::Protected::new(endpoint, fec)), app),

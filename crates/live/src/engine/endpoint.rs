@@ -290,8 +290,7 @@ impl Connection {
         let role = if opens { Role::Active } else { Role::Passive };
         let name = format!("flow.{}.{}.iss", flow.name, ["from", "to"][side as usize]);
         let iss = Draws::new(resolved.seed, &name).at(0).bits();
-        let mut endpoint = Endpoint::new(&settings, flow.cc.build(&settings.init()), role, iss)
-            .with_timer_rule(flow.cc.timer_rule());
+        let mut endpoint = Endpoint::controlled_by(&settings, &flow.cc, role, iss);
         if is_v6 {
             endpoint = endpoint.over_ipv6();
         }

@@ -15,7 +15,7 @@ use crate::{
     },
     refusal::Refusal,
     scoreboard::Delivered,
-    settings::EcnMode,
+    settings::{EcnMode, Settings},
     state::{Event, State},
 };
 use anabranch_wire::{
@@ -179,14 +179,35 @@ impl<B: Body> Endpoint<B> {
             0
         };
         let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
-        self.snd.smss = self.settings.mss.min(theirs);
-        self.rcv.smss = self.snd.smss;
+        let smss = self.settings.mss.min(theirs);
+        if smss != self.snd.smss {
+            self.fit_control(smss);
+        }
+        self.snd.smss = smss;
+        self.rcv.smss = smss;
         self.rcv.fit_first_window();
         self.agree_on_ecn(segment, ecn);
     }
 
+    /// Makes the control for segments of `smss` octets: the initial window (RFC 6928 §2) and the
+    /// least ssthresh (RFC 5681 §3.1 equation 4) are multiples of SMSS, which the peer's MSS limits
+    /// (RFC 5681 §2).
+    #[cold]
+    fn fit_control(&mut self, smss: u32) {
+        if let Some(config) = &self.cold.control {
+            let settings = Settings {
+                mss: smss,
+                ..Settings::clone(&self.settings)
+            };
+            self.snd
+                .window
+                .replace_control(config.build(&settings.init()));
+        }
+    }
+
     /// Our SYN is acknowledged by `segment`.
     pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
+        self.cold.control = None;
         let delivered = self.snd.recovery.open(ack);
         self.wanted.syn = false;
         self.measure_handshake(now, segment, &delivered);

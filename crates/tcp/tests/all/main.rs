@@ -16,6 +16,7 @@ mod loss_detection;
 mod losses;
 mod ncr;
 mod path_mtu;
+mod peer_mss;
 mod profiles;
 mod rates;
 mod receive_window;
