@@ -201,7 +201,7 @@ mod tests {
         let case = Case::new(Kind::Many, 20_000);
         let found = run(&case, Task::Observe(Duration::from_millis(200))).expect("a case");
         let per_flow = |bytes: u64| bytes / u64::from(case.flows);
-        assert!(per_flow(found.built_bytes) < 4_200, "{found:?}");
+        assert!(per_flow(found.built_bytes) < 4_300, "{found:?}");
         assert!(per_flow(found.peak_bytes) < 6_200, "{found:?}");
     }
 }
