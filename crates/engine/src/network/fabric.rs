@@ -579,7 +579,8 @@ impl<B: Body> Fabric<B> {
         let LinkKind::Served(link) = &mut slot.kind else {
             unreachable!("routes tell plain links from served ones")
         };
-        self.probe.enters(self.now, slot.element, item.flow, packet);
+        self.probe
+            .enters(self.now, slot.element, (item.flow, item.connection), packet);
         if let Some((group, Direction::Forward)) = link.group {
             self.groups[group as usize].measure(self.now, item.size);
         }

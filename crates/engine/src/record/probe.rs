@@ -95,19 +95,19 @@ impl Probe {
         self.aside().tally = Some(Tally::default());
     }
     /// Records that a packet reaches a link that is not plain; its outcome at the link is observed
-    /// next.
+    /// next. `of` is its flow and the number of its connection, which no other connection has.
     #[inline]
     pub fn enters<B: Body>(
         &mut self,
         at: Instant,
         element: ElementId,
-        flow: FlowId,
+        of: (FlowId, ConnectionId),
         packet: &Packet<Transport<B>>,
     ) {
         if let Some(aside) = &mut self.aside
             && let Some(taps) = &mut aside.taps
         {
-            taps.enters(at, element, flow, packet);
+            taps.enters(at, element, of, packet);
         }
     }
     /// Records the outcome of a packet at an element.

@@ -130,12 +130,13 @@ impl Taps {
         }
     }
 
-    /// Captures a packet that reaches a link's direction.
+    /// Captures a packet of a flow and a connection that reaches a link's direction. The packet
+    /// names its connection by a place, which later connections take.
     pub(super) fn enters<B: Body>(
         &mut self,
         at: Instant,
         element: ElementId,
-        flow: FlowId,
+        (flow, connection): (FlowId, ConnectionId),
         packet: &Packet<Transport<B>>,
     ) {
         let Some(&tap) = self.tap_of.get(&element) else {
@@ -145,7 +146,7 @@ impl Taps {
         let (ip, ports) = if is_own {
             own_addresses(packet)
         } else {
-            self.addresses(flow, packet)
+            self.addresses(flow, connection, packet)
         };
         let tap = &mut self.places[tap];
         let start = tap.octets.len();
@@ -233,10 +234,15 @@ impl Taps {
     }
 
     /// The headers of a packet in captures.
-    fn addresses<P>(&self, flow: FlowId, packet: &Packet<P>) -> (IpHeader, Ports) {
+    fn addresses<P>(
+        &self,
+        flow: FlowId,
+        connection: ConnectionId,
+        packet: &Packet<P>,
+    ) -> (IpHeader, Ports) {
         let flow = self.flows.get(flow.0 as usize);
         let (ends, port) = flow.map_or(([0, 1], None), |&(_, ends, port)| (ends, port));
-        let ports = octets::ports(packet.connection, packet.direction, port);
+        let ports = octets::ports(connection, packet.direction, port);
         let (from, to) = match packet.direction {
             Direction::Forward => (ends[0], ends[1]),
             Direction::Reverse => (ends[1], ends[0]),
@@ -416,7 +422,7 @@ mod tests {
                 tunnel: Header::default(),
                 payload: Transport::Datagram(Length(100)),
             };
-            taps.enters(Instant::START, LINK, FlowId(0), &packet);
+            taps.enters(Instant::START, LINK, (FlowId(0), ConnectionId(0)), &packet);
             taps.fate(LINK, name(index), Fate::Passed);
         }
         for index in [1, 0, 1] {

@@ -202,3 +202,41 @@ to = "Y"
         }
     }
 }
+
+/// Places of connections are taken again; ports were, too, so that a reader of the capture took
+/// the segments of later connections for retransmissions of the first.
+#[test]
+fn connections_of_a_capture_have_different_ports() {
+    let resolved = resolve(
+        r#"
+duration = "5 s"
+[link.a]
+between = ["X", "Y"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+[flow.main]
+from = "X"
+to = "Y"
+workload = { kind = "poisson", rate = "4 Mbit/s", size = "14480 bytes" }
+"#,
+    );
+    let tapping = Tapping {
+        places: vec![(0, Direction::Forward)],
+        snap_length: 96,
+        addresses: None,
+    };
+    let run: Finished = Simulation::new(&resolved)
+        .tap(Some(tapping))
+        .run()
+        .expect("no hosts");
+    let seen = capture(&run, 0, Direction::Forward);
+    let syns = seen.iter().filter(|one| one.octets[33] & 2 != 0);
+    let again = |one: &&Captured| one.comment.contains("retransmission");
+    let ports: Vec<_> = syns
+        .filter(|one| !again(one))
+        .map(|one| one.octets[20..24].to_vec())
+        .collect();
+    let different: std::collections::BTreeSet<_> = ports.iter().collect();
+    assert!(ports.len() > 100, "{}", ports.len());
+    assert_eq!(different.len(), ports.len());
+}
