@@ -346,6 +346,12 @@ class TestLines:
         assert any("standby" in note for note in found["lte"].notes)
 
 
+def test_a_bypass_is_no_part_of_a_plan(file: Path) -> None:
+    known = config.read(file).paths
+    file.write_text(CONFIGURATION + '\n[bypass.video]\ndomain = ["video.example.net"]\n')
+    assert config.read(file).paths == known
+
+
 BAD_CONFIGURATIONS = [
     ("[path.lte]", "[pth.lte]", ":13:1: a gateway has no `pth`", 'did you mean "path"?'),
     ('"backup"', '"bakup"', ":15:10: there is no policy 'bakup'", 'did you mean "backup"?'),
@@ -361,6 +367,8 @@ BAD_PATHS = [
     (["fibre=8mbit"], "--path fibre=8mbit: the delay is missing", "expected RATE,DELAY"),
     (["fibre=8mbit,1ms,1%,1ms,1"], "it has 5 values", "expected RATE,DELAY"),
     (["fibre=1mbit/1mbit/1mbit,1ms"], "it has 3 rates", "expected RATE,DELAY"),
+    (["fibre=20,1ms"], "--path fibre=20,1ms: the rate 20 has no unit", "expected RATE,DELAY"),
+    (["fibre=8mbit/4,1ms"], "the rate 4 has no unit", "expected RATE,DELAY"),
     (["fibre=8mbip,1ms"], "--path fibre:1:1: '8mbip' is not a rate", ""),
     (["fibre=8mbit,1ms,lots"], "--path fibre:1:11: 'lots' is not a percentage", ""),
     (["fibre=no-such.toml"], "no-such.toml: no such file", ""),

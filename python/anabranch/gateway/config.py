@@ -1,7 +1,7 @@
 """Reads the parts of the daemon's configuration for a plan: peers, paths with their policies, classes.
 
 The daemon's ``check`` reads the whole file. A plan needs no keys and addresses, so they are not
-read.
+read. Traffic of a ``[bypass]`` does not enter the tunnel, which is all that a plan simulates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anabranch.gateway import classes
 from anabranch.text import toml_text
 
 POLICIES = ("active", "overflow", "backup", "metered")
-_TABLES = ("gateway", "peer", "path", "class", "status")
+_TABLES = ("gateway", "peer", "path", "class", "bypass", "status")
 _PATH_KEYS = ("interface", "source", "policy", "cap", "reset_day", "at_cap", "alarms", "max_rate")
 MIN_PATHS = 2
 

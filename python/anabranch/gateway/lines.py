@@ -104,6 +104,10 @@ def _given(name: str, value: str, prefix: str) -> Line:
     rates = list(_pieces(words[0], "/"))
     if len(rates) > 2:
         raise UserError(f"--path {name}={value}: it has {len(rates)} rates", hint=_FORM)
+    for rate in rates:
+        # netem takes bits per second, which nobody means on a command line.
+        if rate.text.replace(".", "", 1).isdecimal() and rate.text.strip("0."):
+            raise UserError(f"--path {name}={value}: the rate {rate.text} has no unit", hint=_FORM)
     down, up = (tc_units.rate(text, word) for word in (rates[0], rates[-1]))
     delay = tc_units.time(text, words[1])
     loss = tc_units.ratio(text, words[2]) if len(words) > 2 else 0.0
