@@ -341,6 +341,15 @@ workload = { kind = "request-response", request = "200 bytes", response = "2 kB"
     assert first["time_s"] > 0.7 * sum(one["time_s"] for one in found["belongs_to"])
 
 
+def test_a_client_that_receives_a_long_answer_does_not_pause(compared: Callable[..., Points]) -> None:
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("[flow.main]")[0]
+    text += '[flow.web]\nfrom = "A"\nto = "B"\n'
+    run = taps(text + 'workload = { kind = "request-response", request = "200 bytes", response = "2 MB" }\n')
+    (connection,) = compared(run.client, run.server).content["connections"]
+    # An answer takes more than a second.
+    assert max((pause["duration_s"] for pause in connection["pauses"]), default=0.0) < 0.5
+
+
 HOSTS_APART = """
 duration = "15 s"
 [link.zero]

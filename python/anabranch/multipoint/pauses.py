@@ -18,6 +18,8 @@ from anabranch.multipoint.sides import ACK_ZERO, BACKWARD, FORWARD
 
 MOST_PAUSES = 200
 """Pauses of a connection that are attributed, the longest ones."""
+MOST_IDLE = 2.0
+"""A wait for an answer is no pause if the answer's data fill all of it but this many (long) round trips."""
 MOST_EXCESS = 0.5
 """A part owns a delay if it adds at least this share of the delay above the least one."""
 _REPAIR = ("retransmission-timeout", "fast-recovery", "handshake")
@@ -83,12 +85,31 @@ class PathView:
 
 def pauses_of(path: PathView) -> list[Pause]:
     """The pauses of both senders, each as the point next to its sender has it."""
-    found = [pause for name in DIRECTIONS for pause in _of_direction(path, name)]
+    found = [pause for name in DIRECTIONS for pause in _of_direction(path, name) if not _is_answered(path, pause)]
     found.sort(key=lambda one: -one["duration_s"])
     found = sorted(found[:MOST_PAUSES], key=lambda one: one["start_s"])
     for pause, own in zip(found, uncovered_s(found), strict=True):
         pause["own_s"] = own
     return found
+
+
+def _is_answered(path: PathView, pause: Pause) -> bool:
+    """Whether the other end sent its answer, with no pause of a round trip, for the whole of a wait for it."""
+    if pause["cause"] != "round-trips":
+        return False
+    is_forward = (pause["direction"] == "a_to_b") != path.is_inverted
+    # The other end's data, as the point next to it has them.
+    way, index = (BACKWARD, len(path.names) - 1) if is_forward else (FORWARD, 0)
+    sent, own = path.passages[index][way].sent, path.own(index, way)
+    start_s = pause["start_s"] - path.origin_s
+    times = np.sort(sent.time_s[own[sent.length[own] > 0]])
+    times = times[(times >= start_s) & (times <= start_s + pause["duration_s"])]
+    if len(times) < 2:
+        return False
+    trips = [way["rtt_ms"]["p95"] for view in path.points for way in view.connection["directions"].values()]
+    longest_s = max((trip for trip in trips if trip is not None), default=0.0) / 1e3
+    idle_s = pause["duration_s"] - float(times[-1] - times[0])
+    return idle_s <= MOST_IDLE * longest_s
 
 
 def _of_direction(path: PathView, name: DirectionName) -> Iterator[Pause]:
