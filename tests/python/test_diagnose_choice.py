@@ -150,4 +150,4 @@ def test_a_pause_near_the_time_selects_the_summary(found: Diagnosis) -> None:
     document = Diagnosis({**found, "connections": [one, found["connections"][1]]})
     lines = list(overview(document, one["start_s"] + 4.0))
     assert any(line.startswith("Connection 1: ") for line in lines)
-    assert "  then: pause of 2500.0 ms at 3.000000 s, frames 1 to 2: zero window" in lines
+    assert "  then: pause of 2.500 s at 3.000000 s, frames 1 to 2: zero window" in lines

@@ -13,6 +13,7 @@ from anabranch.errors import UserError
 from anabranch.files.capture_file import is_capture_of_ours
 from anabranch.files.output_file import OutputFile, output_file
 from anabranch.progress import Progress
+from anabranch.text.lines import pause_length
 
 MOST_IN_COMMENT = 10
 """Sentences at one frame."""
@@ -81,5 +82,5 @@ def _sentences(connection: Connection) -> Iterator[tuple[int, str]]:
         for stall in way["stalls"]:
             if stall["packets"]:
                 after = f" after frame {stall['packets'][0]}" if len(stall["packets"]) > 1 else ""
-                told = f"ends a pause of {stall['duration_s'] * 1e3:.1f} ms{after}: {cause_text(stall)}"
+                told = f"ends a pause of {pause_length(stall['duration_s'])}{after}: {cause_text(stall)}"
                 yield stall["packets"][-1], told

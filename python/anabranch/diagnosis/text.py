@@ -26,7 +26,7 @@ from anabranch.diagnosis.document import (
 from anabranch.diagnosis.figures_text import fairness_lines, figures_text, quic_lines
 from anabranch.diagnosis.rollup_text import MANY, screen
 from anabranch.text import shown
-from anabranch.text.lines import amount, number, percent, wrapped
+from anabranch.text.lines import amount, number, pause_length, percent, wrapped
 
 MOST_ROWS, FEW_ROWS = 10, 3
 """Connections of the overview, without and with the sums of many."""
@@ -421,7 +421,7 @@ def pause_text(stall: Stall, start_s: float, noun: str = "frame") -> str:
     """A pause, from the start of its connection on, its frames and its cause."""
     frames = " to ".join(map(str, stall["packets"]))
     noun = f"{noun}s" if len(stall["packets"]) > 1 else noun
-    at = f"{stall['duration_s'] * 1e3:.1f} ms at {stall['start_s'] - start_s:.6f} s"
+    at = f"{pause_length(stall['duration_s'])} at {stall['start_s'] - start_s:.6f} s"
     return f"pause of {at}, {noun} {frames}: {cause_text(stall)}"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from anabranch.diagnosis.text import plural
 from anabranch.multipoint.documents import Change, Compared, Document, Outside, Part, Pause, Point, Way
 from anabranch.text import shown
-from anabranch.text.lines import percent, wrapped
+from anabranch.text.lines import pause_length, percent, wrapped
 
 MOST_ROWS = 5
 """Changes, and pauses, of the screen."""
@@ -339,7 +339,7 @@ def pause_line(document: Document, number: int, pause: Pause) -> str:
     start = document["points"][0]["start_s"]
     frames = " to ".join(map(str, pause["frames"]))
     return (
-        f"connection {number}, {pause['duration_s'] * 1e3:.1f} ms at {pause['start_s'] - start:.3f} s: "
+        f"connection {number}, {pause_length(pause['duration_s'])} at {pause['start_s'] - start:.3f} s: "
         f"{place_text(document, pause['belongs_to'])} ({pause['cause'].replace('-', ' ')}; {pause['evidence']}); "
         f"{pause['point']} frames {frames}"
     )

@@ -10,6 +10,7 @@ from anabranch.diagnosis.diagnosis import directions
 from anabranch.diagnosis.document import Connection, Transport
 from anabranch.diagnosis.points import Again, Near, Pause, Trace
 from anabranch.diagnosis.text import cause_text, frame_noun
+from anabranch.text.lines import pause_length
 
 AROUND = 6
 """Packets before and after a frame in a ladder."""
@@ -98,7 +99,7 @@ def _sentence(connection: Connection, moment: Pause | Again, origin: float) -> s
     if isinstance(moment, Pause):
         stall = moment.row
         return (
-            f"Pause of {stall['duration_s'] * 1e3:.1f} ms of {sender}, from {stall['start_s'] - origin:.6f} s on, "
+            f"Pause of {pause_length(stall['duration_s'])} of {sender}, from {stall['start_s'] - origin:.6f} s on, "
             f"between {noun}s {' and '.join(map(str, stall['packets']))}: {cause_text(stall)}."
         )
     row = moment.row

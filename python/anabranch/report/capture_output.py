@@ -35,7 +35,7 @@ from anabranch.report.page import page, table, text
 from anabranch.result.format import figure
 from anabranch.result.table_file import write_table
 from anabranch.text import shown
-from anabranch.text.lines import amount
+from anabranch.text.lines import amount, pause_length
 
 if TYPE_CHECKING:
     from anabranch.charts.model import Chart
@@ -256,13 +256,15 @@ def _moments(connection: Connection, traced: Trace, origin: float, chart: str) -
     chosen = moments(connection)
     if not chosen:
         return "<p>Nothing was retransmitted, and there was no pause.</p>"
-    longest = max(range(len(chosen)), key=lambda i: _length_s(chosen[i]))
+    # The other direction pauses while this one answers it.
+    main = main_direction(connection)[0]
+    longest = max(range(len(chosen)), key=lambda i: (chosen[i].direction == main, _length_s(chosen[i])))
     data = shown.script(moment_data(connection, traced, chosen, origin))
     options = []
     for i, moment in enumerate(chosen):
         at = f"{moment.time_s - origin:.4f} s"
         if isinstance(moment, Pause):
-            what = f"{at}: pause of {moment.row['duration_s'] * 1e3:.1f} ms, {cause_text(moment.row)}"
+            what = f"{at}: pause of {pause_length(moment.row['duration_s'])}, {cause_text(moment.row)}"
         else:
             which = f"{frame_noun(connection)} {moment.row['packet']}"
             what = f"{at}: retransmission, {which}, {VERDICTS[moment.row['needed']]}"

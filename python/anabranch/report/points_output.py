@@ -26,6 +26,7 @@ from anabranch.multipoint.text import (
 from anabranch.multipoint.tracks import moments, tracks
 from anabranch.report.page import page, table, text
 from anabranch.text import shown
+from anabranch.text.lines import pause_length
 
 if TYPE_CHECKING:
     import numpy as np
@@ -254,7 +255,7 @@ def _moments(found: Points, number: int, connection: Compared, chart: str) -> st
     def told(pause: Pause) -> str:
         sender = connection["a" if pause["direction"] == "a_to_b" else "b"]
         return (
-            f"Pause of {pause['duration_s'] * 1e3:.1f} ms of {sender} "
+            f"Pause of {pause_length(pause['duration_s'])} of {sender} "
             f"at {pause['start_s'] - start:.4f} s: {place_text(content, pause['belongs_to'])} "
             f"({pause['cause'].replace('-', ' ')}; {pause['evidence']})."
         )

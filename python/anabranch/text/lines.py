@@ -50,6 +50,11 @@ def number(value: float | None) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
+def pause_length(seconds: float) -> str:
+    """The length of a pause, in milliseconds below a second."""
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.3f} s"
+
+
 def amount(octets: int) -> str:
     """An amount of data with its unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
