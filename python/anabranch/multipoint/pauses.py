@@ -106,7 +106,7 @@ def _is_answered(path: PathView, pause: Pause) -> bool:
     times = times[(times >= start_s) & (times <= start_s + pause["duration_s"])]
     if len(times) < 2:
         return False
-    trips = [way["rtt_ms"]["p95"] for view in path.points for way in view.connection["directions"].values()]
+    trips = [view.connection["directions"][name]["rtt_ms"]["p95"] for view in path.points for name in DIRECTIONS]
     longest_s = max((trip for trip in trips if trip is not None), default=0.0) / 1e3
     idle_s = pause["duration_s"] - float(times[-1] - times[0])
     return idle_s <= MOST_IDLE * longest_s
