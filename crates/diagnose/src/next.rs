@@ -15,6 +15,7 @@ use crate::{
 const LOSSES_BEFORE: &str =
     "find where the segments are lost: between {sender} and the capture point";
 const ANSWERING: &str = "find out why the program at {sender} takes so long to answer";
+const ASKING: &str = "find out why the client at {sender} sends its requests late";
 const SILENCE: &str = "{receiver} left {copies} copies of a segment unanswered (frame {frame}): find out whether it is up, and \
                        whether a NAT or firewall dropped the connection";
 
@@ -25,6 +26,8 @@ const LEAST_GAP: f64 = 0.5;
 /// A connection fared badly if it lost this time and this share of its time.
 const LEAST_LOST_S: f64 = 0.25;
 const LEAST_LOST_SHARE: f64 = 0.2;
+/// Share of the path's rate at which a sender that paces its segments, as BBR does, fills the path.
+const FULL: f64 = 0.9;
 
 /// Adds to each connection its failure, its next step and the time that it lost.
 pub(crate) fn add(connections: &mut [Connection]) {
@@ -126,7 +129,14 @@ fn text(cause: Cause, connection: &Connection, direction: DirectionName) -> &'st
         return Kind::SlowClient.meta().next;
     }
     if cause == Limit::Application && 2.0 * way.answering_s > application {
-        return ANSWERING;
+        // The end that opened the connection asks.
+        return match direction {
+            DirectionName::AToB => ASKING,
+            DirectionName::BToA => ANSWERING,
+        };
+    }
+    if cause == Limit::Pacing && connection.rate_used.is_some_and(|used| used >= FULL) {
+        return Limit::Bottleneck.meta().next;
     }
     // Losses and reordering explain these limits.
     let explained = [

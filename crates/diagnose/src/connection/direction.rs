@@ -63,6 +63,12 @@ impl Direction {
             .permit(i64::from(mss) - if has_stamps { 12 } else { 0 });
     }
 
+    /// Records the segment size of this direction's own SYN.
+    pub(crate) fn accept(&mut self, mss: u16, has_stamps: bool) {
+        self.sender
+            .accept(i64::from(mss) - if has_stamps { 12 } else { 0 });
+    }
+
     /// Whether data or an acknowledgment belongs to the SYN that opened this direction.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.counts.data_packets > 0 || self.scoreboard.acknowledged.una >= 0

@@ -375,7 +375,9 @@ impl Connection {
     /// Records the options of a SYN.
     fn announce(&mut self, segment: &Segment, from: usize) {
         if let Some(mss) = segment.mss {
-            self.directions[1 - from].permit(mss, segment.stamps.is_some());
+            let has_stamps = segment.stamps.is_some();
+            self.directions[1 - from].permit(mss, has_stamps);
+            self.directions[from].accept(mss, has_stamps);
         }
         let own = &mut self.announced[from];
         own.scale = segment.scale;

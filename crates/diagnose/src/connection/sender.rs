@@ -110,6 +110,11 @@ impl Sender {
         self.size.permit(octets);
     }
 
+    /// Records the segment size that the sender itself permits.
+    pub(crate) fn accept(&mut self, octets: i64) {
+        self.size.accept(octets);
+    }
+
     /// Whether the last segment may have waited for the application: all data had been acknowledged
     /// when it was sent.
     pub(crate) fn may_be_late(&self) -> bool {
@@ -378,8 +383,11 @@ impl Sender {
     ) -> bool {
         let (mss, una) = (self.mss(), self.view.una.max(0));
         let is_small = self.size.is_small(sent.segment);
+        let is_offloaded = self.size.is_offloaded(sent.segment);
         let pattern = &mut self.releases.pattern;
-        pattern.pushed.see(sent.segment.has(PSH));
+        if !is_offloaded {
+            pattern.pushed.see(sent.segment.has(PSH));
+        }
         pattern.see_size(!is_small);
         if is_small {
             pattern.see_write(sent.end);

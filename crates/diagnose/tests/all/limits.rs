@@ -1,6 +1,6 @@
 //! The limit of each interval, and the causes of pauses.
 
-use crate::make::{ACK, FIN, MSS, RST, Script};
+use crate::make::{ACK, FIN, MSS, PSH, RST, Script};
 use anabranch_diagnose::{
     limit::Limit,
     report::{CapturePoint, EndName, Handshake},
@@ -65,6 +65,49 @@ fn a_full_window_is_the_receivers() {
         "{:?}",
         script.sent().limits_s
     );
+}
+
+/// Linux sets PSH on each packet that the network card cuts apart, wherever a write ends.
+#[test]
+fn pushed_packets_of_several_segments_end_no_write() {
+    let mut script = Script::opened();
+    let mut acked = 0;
+    for k in 0..600 {
+        let ms = 30 + 5 * u64::from(k);
+        script.data(ms, 2 * k * MSS, 2 * MSS);
+        script.last().flags |= PSH;
+        // One acknowledgment for three to five packets.
+        if k % 7 == 3 || k % 7 == 6 {
+            acked = 2 * (k - 2) * MSS;
+            script.ack(ms + 1, acked, &[]);
+        }
+    }
+    script.ack(3_050, 1_200 * MSS, &[]);
+    assert!(acked > 0);
+    let limits = script.sent().limits_s;
+    assert!(limits[&Limit::Application] < 0.05, "{limits:?}");
+}
+
+/// A network card that cuts what it gets into other sizes than the MSS leaves a smaller last
+/// segment, wherever a write ends.
+#[test]
+fn the_last_segment_that_a_card_cuts_ends_no_write() {
+    for (sizes, is_whole) in [([1_016, 1_016, 968], true), ([1_000, 1_000, 900], false)] {
+        let mut script = Script::opened();
+        let mut seq = 0;
+        for k in 0..100 {
+            let ms = 30 + 20 * k;
+            for size in sizes {
+                script.data(ms, seq, size);
+                seq += size;
+            }
+            // The rest is acknowledged with the next ones.
+            script.ack(ms + 10, seq - 500, &[]);
+        }
+        let limits = script.sent().limits_s;
+        let application = limits[&Limit::Application];
+        assert_eq!(application < 0.1, is_whole, "{sizes:?}: {limits:?}");
+    }
 }
 
 #[test]

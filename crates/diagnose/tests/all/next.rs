@@ -146,3 +146,29 @@ fn only_connections_that_failed_or_began_late_have_a_failure() {
         connection.lost_s
     );
 }
+
+#[test]
+fn the_end_that_opened_the_connection_asks_and_the_other_answers() {
+    for (direction, asks) in [(DirectionName::AToB, true), (DirectionName::BToA, false)] {
+        let mut connection = with(&[(Limit::Application.into(), direction, 0.9)]);
+        let ways = &mut connection.directions;
+        for way in [&mut ways.a_to_b, &mut ways.b_to_a] {
+            way.limits_s.insert(Limit::Application, 10.0);
+            way.answering_s = 9.0;
+            (way.closing_s, way.receiver_application_s) = (0.0, 0.0);
+        }
+        let step = next::step(&connection).expect("a step");
+        assert_eq!(step.contains("sends its requests late"), asks, "{step}");
+        assert_eq!(step.contains("takes so long to answer"), !asks, "{step}");
+    }
+}
+
+#[test]
+fn a_paced_sender_that_uses_the_paths_rate_fills_the_path() {
+    let mut connection = with(&[(Limit::Pacing.into(), DirectionName::AToB, 0.9)]);
+    for (used, is_full) in [(None, false), (Some(0.5), false), (Some(0.96), true)] {
+        connection.rate_used = used;
+        let step = next::step(&connection).expect("a step");
+        assert_eq!(step.contains("the path is full"), is_full, "{step}");
+    }
+}
