@@ -21,7 +21,7 @@ use crate::{
     crypto::{Entropy, Identity, Keys},
     inner,
     order::Order,
-    path::{BASE, Outcome, Path, Paths, Route, State},
+    path::{BASE, Outcome, Path, Paths, Route, State, Usable},
     policy::{Role, Rule},
     pool::Pool,
     reception::Reception,
@@ -35,6 +35,8 @@ use protection::Paces;
 
 /// The largest number of handshake datagrams that wait to be sent.
 const OUTBOX: usize = 64;
+/// The minimum MTU of IPv6 (RFC 8200 §5).
+const LEAST_MTU: usize = 1_280;
 
 /// A path, as configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,7 +209,8 @@ impl Tunnel {
         self.set_now(now);
         let summary = inner::read(&packet).ok_or(Refused::NotIp)?;
         let mtu = self.inner_mtu();
-        if packet.len() > mtu {
+        // A larger packet than the tunnel's MTU may leave by the paths that deliver it.
+        if packet.len() > self.largest() {
             return Err(Refused::TooBig(mtu));
         }
         inner::clamp_mss(&mut packet, &summary, mtu);
@@ -284,15 +287,29 @@ impl Tunnel {
         }
     }
 
-    /// The largest packet that the tunnel accepts.
+    /// The tunnel's MTU: packets of this size fit each path that carries packets now. With the
+    /// largest path's MTU, full segments could use only that path. A path whose search has not
+    /// ended, or that carries no packet of IPv6's minimum MTU, counts only if there is no other.
     #[must_use]
     pub fn inner_mtu(&self) -> usize {
+        let carries = |path: &&Path| {
+            let usable = path.liveness.usable();
+            let is_used = usable == Some(Usable::Overflow) || !path.liveness.is_spare();
+            usable.is_some() && is_used && path.mtu.is_complete()
+        };
+        let found = self.paths.values().filter(carries);
+        let found = found.map(|path| inside(path.mtu.size()));
+        let common = found.filter(|&mtu| mtu >= LEAST_MTU).min();
+        common.unwrap_or_else(|| self.largest())
+    }
+
+    /// The largest packet that any path delivers.
+    fn largest(&self) -> usize {
         let usable = self
             .paths
             .values()
             .filter(|path| path.liveness.usable().is_some());
-        // The code of repair packets works on pairs of octets.
-        (usable.map(|path| path.mtu.size()).max().unwrap_or(BASE) - OVERHEAD) & !1
+        inside(usable.map(|path| path.mtu.size()).max().unwrap_or(BASE))
     }
 
     /// Whether there is a session, and a path that delivers.
@@ -412,6 +429,12 @@ impl Tunnel {
 
 fn may_probe_mtu(path: &Path) -> bool {
     path.liveness.is_well() && (!path.liveness.is_spare() || !path.mtu.is_complete())
+}
+
+/// The packet that a datagram of this size carries. The code of repair packets works on pairs of
+/// octets.
+const fn inside(datagram: usize) -> usize {
+    (datagram - OVERHEAD) & !1
 }
 
 /// Whether a time has passed.

@@ -270,6 +270,7 @@ fn run(command: Command) -> Result<String, Failure> {
             let count = protect::nets(&config).len();
             Ok(match count {
                 0 => "the configuration has no `protect = true`; nothing was changed\n".to_owned(),
+                1 => "1 prefix is protected\n".to_owned(),
                 _ => format!("{count} prefixes are protected\n"),
             })
         }

@@ -50,10 +50,41 @@ fn a_small_path_mtu_affects_only_its_path() {
     };
     let mut network = Network::new(17, vec![[small; 2], [Wire::default(); 2]], false);
     network.run(MS * 3_000);
+    // IPv6 needs 1,280 octets.
+    assert_eq!(network.tunnel(0).inner_mtu(), 1_472 - 40);
     network.size = 1_400;
     network.flow(0, 1, MS * 5, MS * 2_000);
     network.run(MS * 3_000);
     assert_eq!((network.check_once(1), network.refused), (400, 0));
+}
+
+/// A line with PPPoE (1,492) or IPv6 outside beside one of 1,500 octets.
+#[test]
+fn full_segments_use_paths_of_different_mtus() {
+    let [small, large] = [1_452, 1_472].map(|mtu| Wire {
+        mtu,
+        rate: 1e6,
+        ..Wire::default()
+    });
+    let mut network = Network::new(21, vec![[small; 2], [large; 2]], false);
+    network.run(MS * 3_000);
+    let found = network.stats(0).paths[0].mtu;
+    assert_eq!(network.tunnel(0).inner_mtu(), (found - 40) & !1);
+    network.size = network.tunnel(0).inner_mtu();
+    // 2.3 MB/s.
+    for flow in 0..8 {
+        network.flow(0, flow, MS * 5, MS * 4_000);
+    }
+    network.run(MS * 5_000);
+    let carried = network.check_once(1) * network.size;
+    assert!(carried > 6_500_000, "{carried} octets in 4 s");
+    assert_eq!(network.refused, 0);
+    // A path that is silent no longer counts.
+    network.wires[0]
+        .iter_mut()
+        .for_each(|wire| wire.is_dead = true);
+    network.run(MS * 3_000);
+    assert_eq!(network.tunnel(0).inner_mtu(), 1_472 - 40);
 }
 
 /// A full queue drops several packets in a row. Packets of the present size are sent until probes
