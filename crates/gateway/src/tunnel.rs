@@ -297,10 +297,14 @@ impl Tunnel {
             let is_used = usable == Some(Usable::Overflow) || !path.liveness.is_spare();
             usable.is_some() && is_used && path.mtu.is_complete()
         };
-        let found = self.paths.values().filter(carries);
-        let found = found.map(|path| inside(path.mtu.size()));
-        let common = found.filter(|&mtu| mtu >= LEAST_MTU).min();
-        common.unwrap_or_else(|| self.largest())
+        let found = || {
+            let paths = self.paths.values().filter(carries);
+            paths.map(|path| inside(path.mtu.size()))
+        };
+        let least = found().filter(|&mtu| mtu >= LEAST_MTU).min();
+        least
+            .or_else(|| found().min())
+            .unwrap_or_else(|| self.largest())
     }
 
     /// The largest packet that any path delivers.

@@ -280,3 +280,36 @@ fn a_restart_after_simultaneous_handshakes_leaves_no_long_gap() {
         assert!(gap <= MS * 1_000, "end {end}: {} ms", gap.as_millis_f64());
     }
 }
+
+/// Little traffic loses its packets in an outage, which is no sign of a slow path.
+#[test]
+fn the_faster_path_leads_again_after_an_outage_at_rest() {
+    for seed in [71, 72, 73] {
+        let [fast, slow] = [(10, 2.5e6), (35, 1.25e6)].map(|(delay, rate)| Wire {
+            delay: MS * delay,
+            rate,
+            ..Wire::default()
+        });
+        let mut network = Network::new(seed, vec![[fast; 2], [slow; 2]], false);
+        network.run(MS * 3_000);
+        let start = network.now;
+        for end in [0, 1] {
+            network.flow(end, 1, MS * 50, MS * 20_000);
+        }
+        network.run(MS * 2_000);
+        for is_dead in [true, false] {
+            for wire in &mut network.wires[0] {
+                wire.is_dead = is_dead;
+            }
+            network.run(MS * 3_000);
+        }
+        network.run(MS * 13_000);
+        for end in [0, 1] {
+            let last = network.delivered[end].last().expect("a packet");
+            let took = last
+                .at
+                .saturating_since(start + MS * 50 * u64::from(last.number));
+            assert!(took < MS * 30, "seed {seed}: {} ms", took.as_millis_f64());
+        }
+    }
+}
