@@ -16,11 +16,11 @@ class Figure:
     """A figure of another page.
 
     Attributes:
-        what: What was compared or measured.
+        what: The comparison or measurement.
         page: The page, from ``docs`` on.
-        pattern: What to find there; its groups fill ``text``.
+        pattern: A regular expression for the page; its groups fill ``text``.
         text: The figure, with ``{}`` for each group.
-        command: What measures it.
+        command: The command that measures it.
     """
 
     what: str
