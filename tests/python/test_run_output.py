@@ -17,7 +17,7 @@ from rich.console import Console
 from anabranch import Scenario
 from anabranch.cli.blocks import laid_out, print_blocks
 from anabranch.result.format import spread
-from anabranch.result.remarks import seconds, size
+from anabranch.result.remarks import seconds, size, trace
 from anabranch.text.lines import WIDTH
 
 from .command import Call
@@ -131,6 +131,14 @@ def test_utilization_over_an_idle_time_is_remarked(anabranch: Call, tmp_path: Pa
     out = words(anabranch("run", scenario(tmp_path, flow='start = "6 s"')).out)
     assert "path: utilization counts 0 to 10 s; its flows ran from 6 to 10 s" in out
     assert "utilization counts" not in anabranch("run", scenario(tmp_path)).out
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason"), [("kernel", "a kernel in virtual time has no BTF"), ("live", "it was turned off")]
+)
+def test_a_kernel_that_cannot_trace_is_not_said_to_have_it_turned_off(engine: str, reason: str) -> None:
+    live: Any = {"trace": {"detail": None, "why_not": "it was turned off"}}
+    assert trace(live, engine) == f"the kernel's TCP was not traced: {reason}"
 
 
 def test_wide_and_json_exclude_each_other(anabranch: Call, scenario_file: Path) -> None:

@@ -155,12 +155,12 @@ pub struct FlowSummary {
     /// In-order application octets; null live for a program of the user's.
     #[schemars(extend("never_null" = "simulator"))]
     pub delivered_bytes: Option<u64>,
-    /// Packets with data, including retransmissions, without pure acknowledgments.
+    /// Packets with data, and retransmissions of data and of a SYN, without pure acknowledgments.
     pub sent_packets: Option<u64>,
     /// Retransmissions of data, of a SYN and of a SYN-ACK.
     pub retransmitted_packets: Option<u64>,
-    /// Retransmissions of data that earlier transmissions delivered, even if the retransmission was
-    /// lost; live, as DSACK reports them.
+    /// Retransmissions of data or of a SYN that earlier transmissions delivered, even if the
+    /// retransmission was lost; live, as DSACK reports them.
     #[schemars(extend("unit" = "packets"))]
     pub spurious_retransmissions: Option<u64>,
     /// Fast recoveries begun; null live without a trace.

@@ -306,8 +306,8 @@ table! {
 }
 
 table! {
-    /// One row per packet with data, and per datagram, in order of sending. Recorded with
-    /// `packets=True`.
+    /// One row per packet with data, retransmitted SYN or SYN-ACK, and datagram, in order of
+    /// sending. Recorded with `packets=True`.
     packets(view, Judged) {
         /// The flow's name
         flow: text = |(row, _)| Some(view.flow(row.flow));
@@ -345,7 +345,8 @@ table! {
         /// is not included. The copy that arrives first counts. Null while it is under way, and if
         /// datagrams of a `tunnel` carried it
         queue_delay_ms: number = |(row, _)| row.queue_delay.map(Duration::as_millis_f64);
-        /// Whether it arrived reordered (RFC 4737 §3.3)
+        /// Whether it arrived reordered (RFC 4737 §3.3). No for packets that arrive outside the
+        /// flow's measured time, and for the direction `reverse`
         reordered: flag = |(row, _)| Some(row.reordered);
         /// Its reordering extent (RFC 4737 §4.2); 0 for a packet in order
         reordering_extent_packets: count = |(row, _)| Some(row.extent);

@@ -245,7 +245,7 @@ pub struct Flow {
     /// The transport protocol.
     #[serde(default)]
     pub protocol: Protocol,
-    /// The version of IP.
+    /// The version of IP. The simulator has only version 4.
     #[serde(default)]
     pub family: Family,
     /// The differentiated services code point of its packets in both directions, a number or a name

@@ -362,7 +362,7 @@ class Tables:
             source: The node that sends.
             target: The node that receives.
             protocol: The transport protocol. (one of ``"tcp"``, ``"udp"``; default ``"tcp"``)
-            family: The version of IP. (one of ``4``, ``6``; default ``4``)
+            family: The version of IP. The simulator has only version 4. (one of ``4``, ``6``; default ``4``)
             dscp: The differentiated services code point of its packets in both directions, a number or a name such as
                 ``"ef"``. Queues with traffic classes (``cake``) and the gateway's tunnel use it. (0 to 63; one of
                 ``"cs0"``, ``"le"``, ``"cs1"``, ``"af11"``, ``"af12"``, ``"af13"``, ``"cs2"``, ``"af21"``, ``"af22"``,

@@ -268,7 +268,7 @@ def _remarks(result: RunResult) -> Iterator[str]:
         yield f"digest {result.digest}"
     if result.live is not None:
         yield from wrapped(audit(result.live))
-        yield from wrapped(trace(result.live))
+        yield from wrapped(trace(result.live, result.summary.get("engine")))
 
 
 LABEL = 26

@@ -96,7 +96,7 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links:
         out.print(f"digest {result.digest}")
     if result.live is not None:
         out.print(audit(result.live), soft_wrap=True)
-        out.print(trace(result.live), soft_wrap=True)
+        out.print(trace(result.live, result.summary.get("engine")), soft_wrap=True)
         return
     for remark in not_modelled(result):
         out.print(remark, soft_wrap=True)

@@ -159,11 +159,19 @@ def audit(live: LiveSummary) -> str:
     )
 
 
-def trace(live: LiveSummary) -> str:
+def untraced(live: LiveSummary, engine: str | None) -> str | None:
+    """The reason why the kernel's TCP was not traced; ``None`` if it was."""
+    if live["trace"]["detail"] is not None:
+        return None
+    # `run_kernel` turns the trace off because there can be none; the engine cannot know.
+    return "a kernel in virtual time has no BTF" if engine == "kernel" else live["trace"]["why_not"]
+
+
+def trace(live: LiveSummary, engine: str | None) -> str:
     """The extent of the trace of the kernel's TCP, or the reason for its absence."""
+    if (reason := untraced(live, engine)) is not None:
+        return f"the kernel's TCP was not traced: {reason}"
     traced = live["trace"]
-    if traced["detail"] is None:
-        return f"the kernel's TCP was not traced: {traced['why_not']}"
     told = f"traced: {traced['detail']}, {traced['records']} records"
     return told + (f"; {traced['lost_records']} more are LOST" if traced["lost_records"] else "")
 

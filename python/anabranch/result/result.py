@@ -354,14 +354,13 @@ class RunResult:
             UserError: The trace of a live run is missing or incomplete.
         """
         from anabranch.errors import UserError
+        from anabranch.result.remarks import untraced
         from anabranch.why import inspect
 
         if self._why is not None:
             return self._why
-        if self.live is not None and self.live["trace"]["detail"] is None:
-            raise UserError(
-                f"the kernel's TCP was not traced, and packets alone do not say why: {self.live['trace']['why_not']}"
-            )
+        if self.live is not None and (reason := untraced(self.live, self.summary.get("engine"))) is not None:
+            raise UserError(f"the kernel's TCP was not traced, and packets alone do not say why: {reason}")
         if self.live is not None and (lost := self.live["trace"]["lost_records"]):
             raise UserError(
                 f"{lost} records of the kernel's TCP were lost; the others do not explain every retransmission",
