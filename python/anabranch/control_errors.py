@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from anabranch.control import CongestionControl
 
-_ATTRIBUTES = "cwnd, ssthresh and pacing_rate"
-
 
 class Place(NamedTuple):
     """The innermost method of a control in a traceback."""
@@ -50,13 +48,6 @@ def described(error: BaseException, controls: Sequence[type] = ()) -> str:
         # The engine raises these errors after a call, when it reads the attributes.
         names = " or ".join(control.__name__ for control in controls)
         is_named = any(control.__name__ in text for control in controls)
-        if (
-            isinstance(error, TypeError)
-            and text.startswith("must be real number")
-            and _ATTRIBUTES not in text
-            and names
-        ):
-            return f"{told} ({_ATTRIBUTES} of {names} must be numbers)"
         return told if is_named or not names else f"{told} ({names})"
     if isinstance(error, NotImplementedError) and place.file == CongestionControl.on_ack.__code__.co_filename:
         return f"{type(error).__name__}: {place.control} has no method {place.method}"

@@ -87,7 +87,7 @@ def test_omitted_arguments_are_not_in_the_table() -> None:
         (lambda: cc.bbr(min_rtt_window=10), "expected a duration"),  # type: ignore[arg-type]
         (lambda: parts.one_way(delay="5"), '^parts.one_way.*"5" has no unit'),
         (lambda: sizes.fixed(size="20"), r"^sizes\.fixed\(size='20'\): \"20\" has no unit"),
-        (lambda: spans.pareto(mean=5, shape=2), r"^spans\.pareto\(mean=5\): .*\n = did you mean \"5 s\""),  # type: ignore[arg-type]
+        (lambda: spans.pareto(mean=5, shape=2), r"^spans\.pareto\(mean=5\): .*\n = did you mean \"5 ms\" or \"5 s\""),  # type: ignore[arg-type]
         (lambda: parts.bursts(every="1 s", factor=2, length="5"), r"^parts\.bursts\(length='5'\): \"5\" has no unit"),
         (lambda: impair.jitter(mean="5 ms", distribution="normall"), r"^impair\.jitter\(distribution='normall'\): "),
     ],

@@ -182,7 +182,7 @@ def test_a_value_error_of_a_control_keeps_its_type_and_place() -> None:
     assert not isinstance(raised.value, UserError)
     assert raised.traceback[-1].name == "on_ack"
     assert described(raised.value).startswith("ValueError: bad luck (Unlucky.on_ack, test_control.py:")
-    with pytest.raises(TypeError, match="cwnd, ssthresh and pacing_rate of Words must be numbers"):
+    with pytest.raises(TypeError, match=r"^Words\.cwnd is 'ten'; expected a number above 0$"):
         PATH.with_controls(Words).set("flow.main.cc", "words").run()
 
 

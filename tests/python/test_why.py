@@ -248,6 +248,13 @@ def test_a_late_arrival_counts() -> None:
     assert "arrived after all at 0.0500 s" in text.need(again)
 
 
+def test_a_refused_original_did_not_arrive() -> None:
+    """RFC 7323 §5.3 R1: a segment with an old timestamp is not acceptable and is dropped."""
+    (again,) = only_flow(inspect([packet(0, 0, 0.0, fate="refused"), packet(1, 0, 0.04, cause="rto")])).retransmissions
+    assert again.needed is True
+    assert text.need(again).startswith("needed: sent 0.0000 s, refused by the receiver")
+
+
 def test_a_second_retransmission() -> None:
     """If both earlier ones were lost, it is needed. If either arrived, it is spurious."""
     first, second = packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.1, cause="rack", fate="lost")

@@ -5,6 +5,7 @@
 //! killed.
 
 mod child;
+mod division;
 mod owner;
 
 use std::{
@@ -19,6 +20,8 @@ use crate::{Error, Source, shipped};
 
 /// The name of a control's file in the folder.
 const FILE: &str = "control.bpf.c";
+/// Its assembly for the local machine.
+const ASSEMBLY: &str = "control.s";
 /// Packages that contain the compilers.
 const PACKAGES: &str = "(Debian's packages: build-essential, clang)";
 /// Number of compiler errors that are shown.
@@ -86,6 +89,16 @@ impl<'a> Workshop<'a> {
         Err(Error::Compile {
             file: self.source.name.clone(),
             message,
+        })
+    }
+
+    /// Defines divisions by zero in the assembly of the control.
+    fn guard_divisions(&self) -> Result<(), Error> {
+        let path = self.path(ASSEMBLY);
+        let assembly = String::from_utf8_lossy(&read(&path)?).into_owned();
+        fs::write(path, division::guarded(&assembly)).map_err(|error| {
+            let why = system::words(&error);
+            Error::System(format!("cannot write the compiled program: {why}"))
         })
     }
 
@@ -165,6 +178,8 @@ pub(crate) fn preprocessed(source: &Source, interrupt: &Interrupt) -> Result<Vec
 pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, Error> {
     let workshop = Workshop::new(source, interrupt)?;
     let mut compile = vec!["-std=gnu11", "-O2", "-fPIC", "-fno-common"];
+    // A path to a division by zero is kept, as one to an instruction that may trap.
+    compile.push("-fnon-call-exceptions");
     // Errors by default in newer compilers.
     compile.extend([
         "-Werror=implicit-function-declaration",
@@ -172,7 +187,9 @@ pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, E
         "-Wno-unknown-pragmas",
     ]);
     let with = |more: &[&'static str]| [compile.as_slice(), more].concat();
-    workshop.run("cc", &with(&["-c", FILE, "-o", "control.o"]))?;
+    workshop.run("cc", &with(&["-S", FILE, "-o", ASSEMBLY]))?;
+    workshop.guard_divisions()?;
+    workshop.run("cc", &["-c", ASSEMBLY, "-o", "control.o"])?;
     workshop.run("cc", &with(&["-c", "include/shim.c", "-o", "shim.o"]))?;
     workshop.run(
         "cc",

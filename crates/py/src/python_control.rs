@@ -14,7 +14,7 @@ use anabranch::{
     units::{Bytes, Duration, Instant, Rate},
 };
 use pyo3::{
-    exceptions::PyValueError,
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyType},
 };
@@ -254,16 +254,20 @@ impl PythonControl {
 
 impl View {
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let wrong = |name: &str, value: &dyn std::fmt::Display| -> PyResult<String> {
+            let class = object.get_type().name()?;
+            Ok(format!(
+                "{class}.{name} is {value}; expected a number above 0"
+            ))
+        };
         let number = |name: &str| -> PyResult<Option<f64>> {
-            let value: Option<f64> = object.getattr(name)?.extract()?;
-            match value {
-                Some(number) if !number.is_finite() || number <= 0.0 => {
-                    Err(PyValueError::new_err(format!(
-                        "{}.{name} is {number}; expected a number above 0",
-                        object.get_type().name()?
-                    )))
+            let value = object.getattr(name)?;
+            match value.extract::<Option<f64>>() {
+                Ok(Some(number)) if !number.is_finite() || number <= 0.0 => {
+                    Err(PyValueError::new_err(wrong(name, &number)?))
                 }
-                _ => Ok(value),
+                Ok(number) => Ok(number),
+                Err(_) => Err(PyTypeError::new_err(wrong(name, &value.repr()?)?)),
             }
         };
         #[expect(
@@ -272,8 +276,9 @@ impl View {
             reason = "above 0, and what is beyond the type's end becomes its end"
         )]
         let whole = |value: f64| value.round() as u64;
-        let cwnd = number("cwnd")?
-            .ok_or_else(|| PyValueError::new_err("cwnd is None; expected octets"))?;
+        let Some(cwnd) = number("cwnd")? else {
+            return Err(PyValueError::new_err(wrong("cwnd", &"None")?));
+        };
         Ok(Self {
             cwnd: Bytes::new(whole(cwnd).max(1)),
             ssthresh: number("ssthresh")?.map(|value| Bytes::new(whole(value))),

@@ -49,6 +49,7 @@ const CAUSE: u64 = 1 << 9;
 const JUDGED: u64 = 1 << 10;
 const NEEDED: u64 = 1 << 11;
 const INDEX: u64 = 1 << 12;
+const REFUSED: u64 = 1 << 13;
 
 impl Packets {
     /// Packs the rows of a log.
@@ -107,7 +108,8 @@ impl Packets {
             | flag(row.cause.is_some(), CAUSE)
             | flag(needed.is_some(), JUDGED)
             | flag(needed == Some(true), NEEDED)
-            | flag(row.index != before.index.wrapping_add(1), INDEX);
+            | flag(row.index != before.index.wrapping_add(1), INDEX)
+            | flag(row.refused != 0, REFUSED);
         self.number(head);
         if head & BEGINS != 0 {
             self.number(row.flow.0.into());
@@ -142,6 +144,9 @@ impl Packets {
         if let Some(cause) = row.cause {
             let code = code(&mut self.causes, cause);
             self.number(code);
+        }
+        if head & REFUSED != 0 {
+            self.number(row.refused.into());
         }
     }
 
@@ -194,6 +199,7 @@ const fn first_row() -> PacketRow {
         received: None,
         lost: None,
         rebuilt: false,
+        refused: 0,
         queue_delay: None,
         reordered: false,
         extent: 0,
@@ -258,6 +264,10 @@ impl Cursor {
             self.number(packets)
         };
         let cause = (head & CAUSE != 0).then(|| packets.causes[self.place(packets)]);
+        let refused = match head & REFUSED {
+            0 => 0,
+            _ => self.short(packets),
+        };
         self.last = PacketRow {
             index,
             sequence,
@@ -269,6 +279,7 @@ impl Cursor {
             received: received.map(Instant::from_picos),
             lost,
             rebuilt: head & REBUILT != 0,
+            refused,
             queue_delay: queue_delay.map(Duration::from_picos),
             reordered: extent & 1 == 1,
             extent: extent >> 1,

@@ -334,8 +334,9 @@ table! {
         sent_s: number = |(row, _)| Some(row.sent.as_secs_f64());
         /// Time of arrival since the start of the run; null if it did not arrive
         received_s: number = |(row, _)| row.received.map(Instant::as_secs_f64);
-        /// `delivered`, `dropped` (by a queue), `too-big` (for a link's MTU), `lost` (by an impairment)
-        /// or `in-flight` (at the end of the run)
+        /// `delivered`, `refused` (arrived, but the receiver lacked and refused its data, for example
+        /// for an old timestamp), `dropped` (by a queue), `too-big` (for a link's MTU), `lost` (by an
+        /// impairment) or `in-flight` (at the end of the run)
         fate: text = |(row, _)| Some(fate(row));
         /// The element that dropped or lost it; null otherwise
         where: text = |(row, _)| view.place(row);
@@ -533,6 +534,7 @@ fn cause(row: &PacketRow) -> Option<&'static str> {
 
 const fn fate(row: &PacketRow) -> &'static str {
     match (row.received, row.lost) {
+        (Some(_), _) if row.refused > 0 && row.refused >= row.payload => "refused",
         (Some(_), _) => "delivered",
         (None, Some((_, Fate::Dropped))) => "dropped",
         (None, Some((_, Fate::TooBig))) => "too-big",

@@ -13,7 +13,10 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant, text::Limit},
 };
 use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State, profiles};
-use anabranch_wire::{self as wire, Discards, Flags, IpHeader, Ports, Segment, Version};
+use anabranch_wire::{
+    self as wire, Discards, Flags, IpHeader, Ports, Segment, Version,
+    segment::{HEADERS, TIMESTAMPS_SIZE},
+};
 
 use crate::{
     error::choices,
@@ -32,7 +35,10 @@ pub struct EndpointTarget {
     iss: u32,
     settings: Settings,
     control: cc::Config,
+    /// Octets of the largest IPv4 packet, as set.
     mtu: Option<u32>,
+    /// Those of the profile's segments; `None` if a switch sets the MSS.
+    default_mtu: Option<u32>,
     now: Duration,
     end: Option<Endpoint<Octets>>,
     listens: bool,
@@ -64,12 +70,14 @@ impl EndpointTarget {
     /// Never: the profile exists.
     #[must_use]
     pub fn new(towards: (Version, Ports), iss: u32) -> Self {
+        let (settings, mtu) = of_profile(&Profile::named("rfc").expect("it exists"));
         Self {
             towards,
             iss,
-            settings: Profile::named("rfc").expect("it exists").settings,
+            settings,
             control: cc::Config::Reno(cc::reno::Params::default()),
             mtu: None,
+            default_mtu: Some(mtu),
             now: Duration::ZERO,
             end: None,
             listens: false,
@@ -79,11 +87,14 @@ impl EndpointTarget {
     }
 
     fn make(&mut self, role: Role) -> &mut Endpoint<Octets> {
-        if let Some(mtu) = self.mtu {
-            // The size of an IPv4 packet; with IPv6, the link's MTU is assumed to be 20 octets
-            // larger.
-            let options = if self.settings.timestamps { 12 } else { 0 };
-            self.settings.mss = mtu.saturating_sub(40 + options);
+        if let Some(mtu) = self.mtu.or(self.default_mtu) {
+            // With IPv6, the link's MTU is assumed to be 20 octets larger.
+            let options = if self.settings.timestamps {
+                TIMESTAMPS_SIZE
+            } else {
+                0
+            };
+            self.settings.mss = mtu.saturating_sub(HEADERS + options);
         }
         let settings = Arc::new(self.settings.clone());
         let mut end = Endpoint::controlled_by(&settings, &self.control, role, self.iss);
@@ -159,6 +170,16 @@ impl EndpointTarget {
     }
 }
 
+/// The settings of a socket of this stack, and the MTU of its device: that of the profile's segments,
+/// which is mostly 1,500 octets. Nagle's algorithm is on (RFC 9293 §3.7.4), as in a kernel's socket
+/// without `TCP_NODELAY`.
+fn of_profile(profile: &Profile) -> (Settings, u32) {
+    let mut settings = profile.settings.clone();
+    settings.nagle = true;
+    let mtu = u32::from(settings.mss_option()) + HEADERS;
+    (settings, mtu)
+}
+
 /// The error that a read or write returns after an abnormal end; `None` otherwise.
 fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
     use anabranch_tcp::Ending;
@@ -206,7 +227,8 @@ impl Target for EndpointTarget {
                     let known: Vec<&str> = all.iter().map(|profile| profile.meta.name).collect();
                     format!("there is no stack `{value}`; {}", choices(value, &known))
                 })?;
-                self.settings = profile.settings;
+                let (settings, mtu) = of_profile(&profile);
+                (self.settings, self.default_mtu) = (settings, Some(mtu));
                 Ok(())
             }
             "mtu" => match value.parse() {
@@ -227,6 +249,9 @@ impl Target for EndpointTarget {
                     .strip_prefix("transport.")
                     .ok_or_else(|| format!("the option `--{name}` means nothing to this target"))?;
                 self.settings = switches::turned(&self.settings, switch, value)?;
+                if switch == "mss" {
+                    self.default_mtu = None;
+                }
                 Ok(())
             }
         }

@@ -35,6 +35,8 @@ pub struct Bounds {
     pub max_rto: Duration,
     /// G of RFC 6298 (2.3): the granularity of the clock.
     pub granularity: Duration,
+    /// The timeout is in whole ticks of the clock, rounded up, when it backs off.
+    pub whole_ticks: bool,
 }
 
 /// The estimator of RFC 6298 §2. All times are zero before the first sample.
@@ -196,10 +198,12 @@ impl RttEstimator {
 
     /// RFC 6298 (5.5): the timer backs off.
     pub fn back_off(&mut self, bounds: &Bounds) {
-        self.rto = self
-            .rto
-            .saturating_mul(2)
-            .min(bounds.max_rto.max(self.base_rto));
+        let mut rto = self.rto;
+        if bounds.whole_ticks && !bounds.granularity.is_zero() {
+            let ticks = rto.as_picos().div_ceil(bounds.granularity.as_picos());
+            rto = bounds.granularity.saturating_mul(ticks);
+        }
+        self.rto = rto.saturating_mul(2).min(bounds.max_rto.max(self.base_rto));
     }
 
     /// RFC 6298 (5.7): the SYN's timer expired; data starts with 3 s at least.
@@ -243,6 +247,7 @@ mod tests {
         by_round: false,
         max_rto: Duration::from_secs(60),
         granularity: Duration::from_millis(1),
+        whole_ticks: false,
     };
     const FLIGHT: Flight = Flight {
         una: Seq::START,
@@ -287,6 +292,26 @@ mod tests {
             rtt.back_off(&bounds);
         }
         assert_eq!(rtt.rto(), Duration::from_secs(60));
+    }
+
+    /// Measured of Linux 6.12 at 250 Hz: after a timeout of 430 ms, which are 108 ticks, the next has
+    /// 216 ticks.
+    #[test]
+    fn whole_ticks_double() {
+        let after = |whole_ticks| {
+            let bounds = Bounds {
+                granularity: ms(4),
+                whole_ticks,
+                ..BOUNDS
+            };
+            let mut rtt = RttEstimator::new(ms(430));
+            rtt.back_off(&bounds);
+            let first = rtt.rto();
+            rtt.back_off(&bounds);
+            (first, rtt.rto())
+        };
+        assert_eq!(after(true), (ms(864), ms(1728)));
+        assert_eq!(after(false), (ms(860), ms(1720)));
     }
 
     /// Timeouts after round trips of ten segments, which take these times in milliseconds.

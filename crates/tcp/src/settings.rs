@@ -313,6 +313,7 @@ impl Settings {
             by_round: self.timers.keep_variance(),
             max_rto: self.max_rto,
             granularity: self.clock_tick,
+            whole_ticks: self.timers.end_with_ticks(),
         }
     }
     fn bytes(&self, limit: Limit) -> Option<u64> {

@@ -36,7 +36,7 @@ class Retransmission:
         needed: Whether part of its data was in no earlier packet that arrived; ``None`` if an earlier packet is still
             in flight at the end.
         original_s: Time of the last transmission of the bytes before.
-        original_fate: The outcome of that packet: delivered, dropped, lost or in-flight.
+        original_fate: The outcome of that packet: delivered, refused, dropped, lost or in-flight.
         original_where: The element that dropped or lost it.
         original_received_s: Time of its arrival.
         fate: The outcome of the retransmission itself.

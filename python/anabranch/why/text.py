@@ -81,7 +81,8 @@ def need(again: Retransmission) -> str:
     where = f" at {again.original_where}" if again.original_where else ""
     # An earlier copy arrived, or error correction rebuilt the bytes.
     otherwise = "; its bytes came by other packets" if again.needed is False else ""
-    return f"{word}: {before}, {again.original_fate}{where}{otherwise}"
+    what = "refused by the receiver" if again.original_fate == "refused" else again.original_fate
+    return f"{word}: {before}, {what}{where}{otherwise}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -78,7 +78,9 @@ export function why(packets: Table, rows: Uint32Array, row: number): string {
         ? "was too big for"
         : fate === "lost"
           ? "was lost on"
-          : "is in flight to";
+          : fate === "refused"
+            ? "was refused by"
+            : "is in flight to";
   return `${first}: the previous transmission, ${before}, ${lost} ${where === undefined ? "the receiver" : placeWords(where)}${needed === 1 ? ", so the retransmission was needed" : ""}.`;
 }
 

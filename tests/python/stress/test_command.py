@@ -163,7 +163,7 @@ class Sleeps(Mine):
         ("Exits", "SystemExit: 0 (Exits.on_ack, faulty.py:13)"),
         ("Ends", "the process of the run ended with status 0"),
         ("Raises", "ValueError: bad luck (Raises.on_congestion, faulty.py:27)"),
-        ("Words", "cwnd, ssthresh and pacing_rate of Words must be numbers"),
+        ("Words", "TypeError: Words.cwnd is 'ten'; expected a number above 0"),
         ("Sleeps", "no 32 candidates of sleeps ended within the budget of 2 s"),
     ],
 )
@@ -188,7 +188,7 @@ def test_the_number_of_candidates_is_explained(anabranch: Call) -> None:
     [
         ("Exits", "SystemExit: 0 (Exits.on_ack, faulty.py:13)"),
         ("Raises", "ValueError: bad luck (Raises.on_congestion, faulty.py:27)"),
-        ("Words", "cwnd, ssthresh and pacing_rate of Words must be numbers"),
+        ("Words", "TypeError: Words.cwnd is 'ten'; expected a number above 0"),
     ],
 )
 def test_run_names_a_faulty_control(anabranch: Call, tmp_path: Path, name: str, told: str) -> None:

@@ -3,6 +3,7 @@
 
 mod aqm;
 mod cubic_plus;
+mod division;
 mod kernel;
 mod simulator;
 mod trace;

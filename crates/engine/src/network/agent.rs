@@ -130,12 +130,16 @@ impl<B: Body> End<B> {
             return;
         };
         match (&packet.payload, self) {
-            (Transport::Tcp(segment), _) if forward => {
-                let octets = octets_of(segment, endpoint.rcv_nxt());
-                if !endpoint.has_received(&octets) {
-                    conn.note_refused(octets.clone(), endpoint.rcv_nxt());
+            (Transport::Tcp(segment), _) => {
+                let mut octets = octets_of(segment, endpoint.rcv_nxt());
+                if let Some(missing) = endpoint.missing(octets.clone()).first() {
+                    let refused = octets.end.since(missing.start);
+                    probe.refused(packet, u32::try_from(refused).unwrap_or(u32::MAX));
+                    octets.end = missing.start;
                 }
-                conn.note_arrival(&octets, number);
+                if forward {
+                    conn.note_arrival(&octets, number);
+                }
             }
             (Transport::Redundant(_), Self::Protected(layer, _)) => {
                 let (_, irs) = endpoint.initial_numbers();

@@ -135,15 +135,6 @@ impl Connection {
             .is_some_and(|resent| resent.is_after(number))
     }
 
-    /// Records that the receiver refused `octets`; it has all data before `next`.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn note_refused(&mut self, octets: Range<Seq>, next: Seq) {
-        if !self.settled {
-            self.resent.get_or_insert_default().refused(octets, next);
-        }
-    }
-
     /// Records that the packet `number` of the sender brought `octets` to the receiver.
     #[cold]
     #[inline(never)]

@@ -165,13 +165,14 @@ impl<B: Body> Network<B> {
         if conn.is_stale(Direction::Forward, number) {
             return false;
         }
-        if conn.has_resent_after(number) {
-            // The general path does so again if it takes the packet, without effect.
-            conn.note_arrival(&octets_of(segment, endpoint.rcv_nxt()), number);
-        }
+        let resent = conn.has_resent_after(number);
+        let octets = resent.then(|| octets_of(segment, endpoint.rcv_nxt()));
         let done = endpoint.hot_data(at, segment, packet.ecn);
         if done == HotData::NotHot {
             return false;
+        }
+        if let Some(octets) = octets {
+            conn.note_arrival(&octets, number);
         }
         let delivered = endpoint.stats().delivered_bytes;
         fabric

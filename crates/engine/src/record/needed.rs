@@ -1,5 +1,5 @@
-//! Classification of retransmissions: one is needed if an earlier transmission of its octets did
-//! not arrive.
+//! Classification of retransmissions: one is needed if no earlier transmission of some of its octets
+//! arrived. Octets that the receiver lacked and refused count as lost.
 
 use std::collections::BTreeMap;
 
@@ -55,6 +55,14 @@ impl Octets {
             .chain(within)
             .map(|(_, (_, sent))| *sent)
             .min()
+    }
+
+    /// Records a further transmission of the octets `from..to`, the last `refused` of which the
+    /// receiver refused.
+    fn note_packet(&mut self, (from, to): (u64, u64), sent: Sent, refused: u64) {
+        let kept = to.saturating_sub(refused).max(from);
+        self.note(from, kept, sent);
+        self.note(kept, to, Sent::Lost);
     }
 
     /// Records a further transmission of the octets `from..to` with this outcome.
@@ -118,11 +126,15 @@ impl Judge {
         let (from, to) = (row.sequence, row.sequence + u64::from(row.payload.max(1)));
         let sent = Sent::of(row);
         if !row.retransmission {
-            self.0.begin(from, to, sent);
+            self.0
+                .begin(from, to, if row.refused > 0 { Sent::Lost } else { sent });
+            if row.refused > 0 {
+                self.0.note_packet((from, to), sent, row.refused.into());
+            }
             return None;
         }
         let before = self.0.least(from, to);
-        self.0.note(from, to, sent);
+        self.0.note_packet((from, to), sent, row.refused.into());
         before
     }
 }
@@ -148,7 +160,7 @@ mod tests {
     use super::*;
 
     /// Octets `from..to`, a retransmission or not: `+` arrived, `-` was lost, `?` is in flight, `*`
-    /// was lost and rebuilt.
+    /// was lost and rebuilt, `!` arrived and was refused.
     fn row(from: u64, to: u64, again: bool, fate: char) -> PacketRow {
         PacketRow {
             flow: FlowId(0),
@@ -161,9 +173,14 @@ mod tests {
             retransmission: again,
             cause: None,
             sent: Instant::START,
-            received: (fate == '+').then_some(Instant::START),
+            received: matches!(fate, '+' | '!').then_some(Instant::START),
             lost: matches!(fate, '-' | '*').then_some((ElementId(0), Fate::Lost)),
             rebuilt: fate == '*',
+            refused: if fate == '!' {
+                u32::try_from(to - from).unwrap()
+            } else {
+                0
+            },
             queue_delay: None,
             reordered: false,
             extent: 0,
@@ -226,6 +243,26 @@ mod tests {
         let of = |fate| of(&[(0, 10, false, fate), (0, 10, true, '+')])[1];
         assert_eq!(of('*'), Some(false));
         assert_eq!(of('-'), Some(true));
+    }
+
+    /// RFC 7323 §5.3 R1: "The segment is treated as not acceptable, and is dropped".
+    #[test]
+    fn refused_octets_are_lost() {
+        let of = |rows: &[_]| *of(rows).last().unwrap();
+        let (again, once) = (true, false);
+        assert_eq!(of(&[(0, 10, once, '!'), (0, 10, again, '+')]), Some(true));
+        let twice = [(0, 10, once, '+'), (0, 10, again, '!'), (0, 10, again, '+')];
+        assert_eq!(of(&twice), Some(false));
+        let mut cut = row(0, 10, once, '+');
+        cut.refused = 4;
+        for (from, to, needed) in [(0, 6, false), (6, 10, true), (0, 10, true)] {
+            let rows = [cut.clone(), row(from, to, again, '+')];
+            assert_eq!(needed_of(&rows), Some(needed), "{from}..{to}");
+        }
+    }
+
+    fn needed_of(rows: &[PacketRow]) -> Option<bool> {
+        *needed(rows).last().unwrap()
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct PacketRow {
     pub lost: Option<(ElementId, Fate)>,
     /// Whether it was lost, and error correction rebuilt some of its octets.
     pub rebuilt: bool,
+    /// Octets at its end that its receiver did not have and refused on arrival (RFC 7323 §5).
+    pub refused: u32,
     /// Time in the queues of the links that it crossed, until it arrived, was dropped or was lost.
     /// `None` while it is in flight, and if datagrams of a tunnel carried it.
     pub queue_delay: Option<Duration>,
@@ -157,6 +159,7 @@ impl PacketLog {
             received: None,
             lost: None,
             rebuilt: false,
+            refused: 0,
             queue_delay: None,
             reordered: false,
             extent: 0,
@@ -236,6 +239,16 @@ impl PacketLog {
             if row.sequence < to {
                 row.rebuilt = true;
             }
+        }
+    }
+    pub(super) fn refused(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        (index, octets): (u32, u32),
+    ) {
+        if let Some(row) = self.row(connection, direction, index) {
+            row.refused = octets;
         }
     }
     pub(super) fn reordered(

@@ -174,6 +174,12 @@ impl Probe {
             log.rebuilt(packet.connection, packet.direction, octets);
         }
     }
+    /// Records that the receiver refused the last `octets` of a packet, which it did not have.
+    pub fn refused<P>(&mut self, packet: &Packet<P>, octets: u32) {
+        if let Some(log) = &mut self.log {
+            log.refused(packet.connection, packet.direction, (packet.index, octets));
+        }
+    }
     /// Records the sending of a packet in the log.
     #[inline]
     pub fn sent<P>(

@@ -3,6 +3,8 @@
 //!
 //! [`Judge`](super::Judge) applies the same rule to a packet log; this module stores only
 //! retransmissions. Neither the outcome of the retransmission nor later transmissions matter.
+//! Octets that the receiver lacks and refuses, for example for an old timestamp (RFC 7323 §5), have
+//! not been brought to it.
 //! Octets rebuilt by error correction count as arrived with their first transmission.
 
 use std::{collections::VecDeque, ops::Range};
@@ -12,8 +14,6 @@ use anabranch_wire::Seq;
 /// Retransmissions that are stored after their octets are acknowledged: the original may still
 /// arrive.
 const MOST_ACKNOWLEDGED: usize = 4_096;
-/// Refused segments that are stored.
-const MOST_REFUSED: usize = 256;
 
 /// Retransmissions that have not proved spurious.
 #[derive(Debug)]
@@ -23,8 +23,6 @@ pub struct Resent {
     open: VecDeque<Octets>,
     /// Retransmissions that [`Self::compare`] has not processed.
     fresh: Vec<Octets>,
-    /// Octets that have arrived but were refused by the receiver, for example for an old timestamp.
-    refused: VecDeque<Range<Seq>>,
     /// The number of the last retransmission.
     latest: u64,
     /// One past the highest octet of a retransmission.
@@ -38,7 +36,6 @@ impl Default for Resent {
         Self {
             open: VecDeque::new(),
             fresh: Vec::new(),
-            refused: VecDeque::new(),
             latest: 0,
             highest: Seq::START,
             longest: 0,
@@ -107,10 +104,7 @@ impl Resent {
         let mut spurious = 0;
         let mut fresh = std::mem::take(&mut self.fresh);
         for sending in fresh.drain(..) {
-            let mut gaps = missing(sending.range());
-            for octets in &self.refused {
-                gaps = gaps.iter().flat_map(|gap| without(gap, octets)).collect();
-            }
+            let gaps = missing(sending.range());
             spurious += u64::from(gaps.is_empty());
             for gap in gaps {
                 self.insert(Octets::new(&gap, sending.number));
@@ -125,16 +119,6 @@ impl Resent {
             .open
             .partition_point(|other| other.start <= octets.start);
         self.open.insert(at, octets);
-    }
-
-    /// Records that `octets` arrived and were refused by the receiver, which has all data before
-    /// `next`.
-    pub fn refused(&mut self, octets: Range<Seq>, next: Seq) {
-        self.refused.retain(|other| other.end > next);
-        if self.refused.len() == MOST_REFUSED {
-            self.refused.pop_front();
-        }
-        self.refused.push_back(octets);
     }
 
     /// Whether a retransmission was sent after the packet `number`.
@@ -244,17 +228,6 @@ mod tests {
         assert_eq!(resent.compare(|octets| Vec::from_iter(holds(octets))), 1);
         assert!(!resent.has_fresh());
         assert_eq!(resent.arrived(&octets(150, 200), 0), 1);
-    }
-
-    #[test]
-    fn refused_octets_count_as_arrived() {
-        let mut resent = Resent::default();
-        resent.refused(octets(0, 100), acknowledged(0));
-        resent.refused(octets(100, 200), acknowledged(0));
-        resent.sent(octets(50, 150), 7, acknowledged(0));
-        assert_eq!(resent.compare(|octets| vec![octets]), 1);
-        resent.refused(octets(300, 400), acknowledged(150));
-        assert_eq!(resent.refused.len(), 2);
     }
 
     #[test]

@@ -51,8 +51,10 @@ fn brute_force(rows: &[&PacketRow]) -> Vec<Option<bool>> {
                 let open = before.iter().any(|(_, open)| *open);
                 verdicts.push((arrived, open));
             }
+            let is_refused =
+                octet + u64::from(row.refused) >= row.sequence + u64::from(row.payload);
             before.push((
-                row.received.is_some(),
+                row.received.is_some() && !is_refused,
                 row.received.is_none() && row.lost.is_none(),
             ));
         }
@@ -289,6 +291,60 @@ fn spurious_retransmissions_of_summary_and_log_agree_at_any_time() {
         }
     }
     assert!(again > 1_000 && needless > 200, "{again}, {needless}");
+}
+
+/// RFC 7323 §5.3 R1: "If there is a Timestamps option in the arriving segment, SEG.TSval <
+/// TS.Recent, […] then treat the arriving segment as not acceptable […] and drop the segment." A
+/// retransmission of data that the receiver refused and lacked was needed.
+#[test]
+fn data_refused_by_paws_needs_its_retransmission() {
+    let text = r#"
+        seed = 4
+        duration = "60 s"
+        [link.path]
+        between = ["A", "B"]
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        forward.impair = [
+            { kind = "bernoulli-loss", rate = 0.1 },
+            { kind = "jitter", mean = "20 ms", reorder = true },
+        ]
+        [flow.main]
+        from = "A"
+        to = "B"
+        workload = { kind = "file", size = "3 MB" }
+    "#;
+    let scenario = Scenario::parse(text, "paws.toml", &Extensions::default()).expect("TOML");
+    let finished = Simulation::<Length>::new(&scenario.resolve(None).expect("valid"))
+        .packet_log(true)
+        .run()
+        .expect("it runs");
+    let figures = &finished.summary.flows["main"];
+    assert!(figures["refused"]["old_timestamp"].as_u64() > Some(0));
+    assert_eq!(figures["delivered_bytes"], 3_000_000);
+    let log = finished.network.probe().log().expect("it was asked for");
+    let (rows, told): (Vec<_>, Vec<_>) = log
+        .rows()
+        .zip(log.needed())
+        .filter(|(row, _)| row.direction == Direction::Forward && row.payload > 0)
+        .unzip();
+    let mut refused = 0;
+    for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.refused > 0) {
+        let end = row.sequence + u64::from(row.payload);
+        let has_octets = |other: &PacketRow| {
+            let other_end = other.sequence + u64::from(other.payload);
+            other.sequence < end && other_end >= end
+        };
+        let mut before = rows[..at].iter().filter(|other| has_octets(other));
+        if before.any(|other| other.received.is_some() && other.refused == 0) {
+            continue;
+        }
+        let next = (at + 1..rows.len()).find(|&next| has_octets(rows[next]));
+        let next = next.expect("the file arrived, so that another packet brought the octets");
+        assert_eq!(told[next], Some(true), "{:?}", rows[next]);
+        refused += 1;
+    }
+    assert!(refused > 0);
 }
 
 /// Two SYNs are sent before the answer to the first arrives.

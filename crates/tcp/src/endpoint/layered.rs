@@ -74,19 +74,6 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether all of `octets`, which the peer has sent, have arrived.
-    #[must_use]
-    pub fn has_received(&self, octets: &Range<Seq>) -> bool {
-        let from = octets.start.max(self.rcv.nxt);
-        from >= octets.end
-            || self
-                .rcv
-                .cold
-                .receive
-                .as_ref()
-                .is_some_and(|receive| receive.holds(from, octets.end))
-    }
-
     /// Right edge of the window offered to the peer: no acceptable octet has this number or a
     /// higher one.
     #[must_use]

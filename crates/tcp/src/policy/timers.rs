@@ -27,7 +27,8 @@ pub enum Timers {
     /// - The timers of RACK and TLP (RFC 8985 §6.3, §7.2) end at a tick of `clock_tick`: a timer of
     ///   x at tick ⌈(x + 2 ms) ÷ tick⌉ + 1 after it is set. CUBIC reads its time from that clock.
     /// - The retransmission timer ends at a tick as well; one of at least 63 ticks at a multiple of 8
-    ///   ticks, of 504 at one of 64, of 4,032 at one of 512 (the timer wheel).
+    ///   ticks, of 504 at one of 64, of 4,032 at one of 512 (the timer wheel). It backs off in whole
+    ///   ticks: 430 ms are 108 ticks of 4 ms, and 216 the next time.
     #[serde(rename = "linux")]
     Linux,
     /// As 4.4BSD: round-trip times and retransmission timeouts count ticks of `clock_tick` from the

@@ -107,7 +107,7 @@ fn messages_for_common_errors_suggest_the_right_spelling() {
     assert!(!fraction("200 %").contains("did you mean"));
     let error: value::Error =
         Duration::deserialize(10_u64.into_deserializer()).expect_err("no unit");
-    help(error.to_string(), "\"10 s\"");
+    help(error.to_string(), "\"10 ms\" or \"10 s\"");
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Duration, Fraction, Power, Rate};
 macro_rules! quantity {
     (
         $Type:ident, $kind:literal, $expecting:literal, $pattern:expr, $description:literal,
-        $examples:expr, $units:expr, $minimum:expr, $maximum:expr $(, bare: $bare:literal)?
+        $examples:expr, $units:expr, $minimum:expr, $maximum:expr $(, bare: $bare:expr)?
     ) => {
         impl Serialize for $Type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -91,7 +91,7 @@ quantity!(
     DURATION.unit_list(),
     "0 s",
     super::MAX_DURATION.to_string(),
-    bare: "s"
+    bare: ["ms", "s"]
 );
 quantity!(
     Bytes,
@@ -142,10 +142,11 @@ quantity!(
     "unlimited"
 );
 
-/// The error for a number in place of a text with a unit.
-fn without_unit<E: Error>(value: impl fmt::Display, unit: &str, expected: &str) -> E {
+/// The error for a number in place of a text with a unit, with the likely units.
+fn without_unit<E: Error>(value: impl fmt::Display, units: [&str; 2], expected: &str) -> E {
+    let [one, other] = units.map(|unit| format!("\"{value} {unit}\""));
     E::custom(format_args!(
-        "this is the number `{value}`; did you mean \"{value} {unit}\"? expected {expected}"
+        "this is the number `{value}`; did you mean {one} or {other}? expected {expected}"
     ))
 }
 

@@ -537,6 +537,7 @@ mod tests {
             received: None,
             lost: None,
             rebuilt: false,
+            refused: 0,
             queue_delay: None,
             reordered: false,
             extent: 0,
