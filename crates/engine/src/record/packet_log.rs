@@ -237,7 +237,7 @@ impl PacketLog {
             }
             lowest = row.sequence;
             if row.sequence < to {
-                row.rebuilt = true;
+                (row.rebuilt, row.refused) = (true, 0);
             }
         }
     }
