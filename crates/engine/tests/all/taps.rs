@@ -217,7 +217,7 @@ delay = "5 ms"
 [flow.main]
 from = "X"
 to = "Y"
-workload = { kind = "poisson", rate = "4 Mbit/s", size = "14480 bytes" }
+workload = { kind = "poisson", rate = "4 Mbit/s", sizes = { kind = "fixed", size = "14480 bytes" } }
 "#,
     );
     let tapping = Tapping {
