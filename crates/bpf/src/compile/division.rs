@@ -42,12 +42,11 @@ pub(super) fn guarded(assembly: &str) -> String {
     }
     let mut text = String::with_capacity(assembly.len());
     for line in assembly.lines() {
-        match division(line) {
-            Some((width, divisor, signed)) => guard(&mut text, line, width, divisor, signed),
-            None => {
-                text.push_str(line);
-                text.push('\n');
-            }
+        if let Some((width, divisor, signed)) = division(line) {
+            guard(&mut text, line, width, divisor, signed);
+        } else {
+            text.push_str(line);
+            text.push('\n');
         }
     }
     text
