@@ -268,24 +268,26 @@ def test_opportunities_have_the_mean_rate_of_their_table() -> None:
     assert step_table.read(b"# slots\n1\n2\n", "rate") is None
 
 
-@pytest.mark.parametrize(("cc", "start"), [("cubic", "0 s"), ("bbr", "6 s")])
+@pytest.mark.parametrize(("cc", "start_ms"), [("cubic", 0), ("bbr", 6000)])
 @pytest.mark.parametrize("duration", ["20 s", pytest.param("60 s", marks=pytest.mark.long)])
-def test_lte_in_addition_to_vdsl_costs_no_throughput(cc: str, start: str, duration: str) -> None:
+def test_lte_in_addition_to_vdsl_costs_no_throughput(cc: str, start_ms: int, duration: str) -> None:
     text = (ROOT / "scenarios/paths/two-wan-office.toml").read_text("utf-8")
-    document: dict[str, Any] = toml_text.parse(text, "two-wan-office.toml")
-    del document["at"], document["gateway"]["office"]["policies"]
-    document["duration"] = duration
-    document["flow"]["download"] |= {"cc": cc, "start": start}
 
-    def goodput() -> float:
-        summary = Scenario.from_dict(document).run(digest=False).summary
-        found = summary["flows"]["download"]["goodput_mbit_s"]
+    def goodput(start: int, *, with_lte: bool) -> float:
+        document: dict[str, Any] = toml_text.parse(text, "two-wan-office.toml")
+        del document["at"], document["gateway"]["office"]["policies"]
+        document["duration"] = duration
+        document["flow"]["download"] |= {"cc": cc, "start": f"{start} ms"}
+        if not with_lte:
+            del document["link"]["lte"]
+            document["gateway"]["office"]["routes"] = ["dsl"]
+        found = Scenario.from_dict(document).run(digest=False).summary["flows"]["download"]["goodput_mbit_s"]
         assert found is not None
         return found
 
-    both = goodput()
-    del document["link"]["lte"]
-    document["gateway"]["office"]["routes"] = ["dsl"]
-    # The bound of the gateway's design page. BBR that begins at 6 s keeps VDSL's rate, and never
-    # probes LTE's.
-    assert both >= 0.97 * goodput()
+    # The bound of the gateway's design page. A start a little later changes a single ratio by a third: BBR that begins
+    # at 6 s either probes LTE's rate or keeps VDSL's for good.
+    starts = [start_ms + 137 * n for n in range(8)]
+    ratios = [goodput(start, with_lte=True) / goodput(start, with_lte=False) for start in starts]
+    assert sum(ratios) / len(ratios) >= 0.97, ratios
+    assert min(ratios) >= 0.8, ratios
