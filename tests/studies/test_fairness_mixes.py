@@ -51,8 +51,8 @@ def test_figures_are_possible(tables: Tables) -> None:
 
 def test_a_queue_per_connection_is_fair_to_every_sender(tables: Tables) -> None:
     rows = {row["experiment"]: row for row in tables["worst-share"]}
-    # The least of 200 flows counts, each with a queue of more than a second: what it delivers in the
-    # measured 30 s varies with the time of its last loss.
+    # The row is the minimum over 200 flows, each with a queue of more than a second. A flow's goodput in
+    # the measured 30 s varies with the time of its last loss.
     crowd = rows.pop("hundred")
     assert crowd["drr"] > max(0.75, *(crowd[queue] for queue in QUEUES if queue not in {"drr", "share_red"}))
     assert min(row["drr"] for row in rows.values()) > FAIR

@@ -105,7 +105,7 @@ def _given(name: str, value: str, prefix: str) -> Line:
     if len(rates) > 2:
         raise UserError(f"--path {name}={value}: it has {len(rates)} rates", hint=_FORM)
     for rate in rates:
-        # netem takes bits per second, which nobody means on a command line.
+        # netem takes a bare number for bits per second: a mistake on a command line.
         if rate.text.replace(".", "", 1).isdecimal() and rate.text.strip("0."):
             raise UserError(f"--path {name}={value}: the rate {rate.text} has no unit", hint=_FORM)
     down, up = (tc_units.rate(text, word) for word in (rates[0], rates[-1]))

@@ -247,23 +247,7 @@ impl Taps {
             Direction::Forward => (ends[0], ends[1]),
             Direction::Reverse => (ends[1], ends[0]),
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the field holds the low half (RFC 6864: unique only within a short time)"
-        )]
-        let identification = packet.index as u16;
-        let ip = IpHeader {
-            version: Version::V4 {
-                source: address(from),
-                destination: address(to),
-                identification,
-                dont_fragment: true,
-            },
-            dscp: packet.dscp,
-            ecn: packet.ecn,
-            hop_limit: 64,
-        };
-        (ip, ports)
+        (header(packet, address(from), address(to)), ports)
     }
 
     /// Describes the outcome of a record's packet in words.
@@ -324,12 +308,21 @@ fn own_addresses<P>(packet: &Packet<P>) -> (IpHeader, Ports) {
         Direction::Forward => ends,
         Direction::Reverse => [ends[1], ends[0]],
     };
+    let ports = Ports {
+        source: GATEWAY_PORT,
+        destination: GATEWAY_PORT,
+    };
+    (header(packet, source, destination), ports)
+}
+
+/// The IP header of a packet.
+fn header<P>(packet: &Packet<P>, source: [u8; 4], destination: [u8; 4]) -> IpHeader {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the field holds the low half (RFC 6864: unique only within a short time)"
     )]
     let identification = packet.index as u16;
-    let ip = IpHeader {
+    IpHeader {
         version: Version::V4 {
             source,
             destination,
@@ -339,12 +332,7 @@ fn own_addresses<P>(packet: &Packet<P>) -> (IpHeader, Ports) {
         dscp: packet.dscp,
         ecn: packet.ecn,
         hop_limit: 64,
-    };
-    let ports = Ports {
-        source: GATEWAY_PORT,
-        destination: GATEWAY_PORT,
-    };
-    (ip, ports)
+    }
 }
 
 /// The nodes' names with their given addresses, or else with the addresses that captures use.

@@ -112,9 +112,9 @@ fn the_failure_of_a_path_does_not_end_the_flow() {
 }
 
 /// Detects a log that misses the drops in the tunnel's queue.
-/// A link without carrier keeps its queue, as a modem does. What was sent during the outage arrives
-/// late or is lost, which must count neither as the path's delay nor as its loss: otherwise a
-/// direction with few packets, as that of acknowledgments, never returns to the path.
+/// A link without carrier keeps its queue, as a modem does. Packets of the outage arrive late or are
+/// lost. If they counted as the path's delay or loss, a direction with few packets, such as that of
+/// acknowledgments, would never return to the path.
 #[test]
 fn both_directions_return_to_a_path_after_its_outage() {
     let paths = r#"

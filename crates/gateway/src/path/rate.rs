@@ -487,8 +487,8 @@ impl RateControl {
         self.round.least_queue_s = f64::INFINITY;
     }
 
-    /// Measures anew after an outage: its time is no part of a round, and the path may have another
-    /// delay. The rates are kept.
+    /// Restarts the measurement after an outage, whose time is no part of a round. The path may have
+    /// another delay. The rates are kept.
     pub fn resume(&mut self, now: Instant) {
         self.delays = Delays::default();
         (self.last, self.queued) = (None, None);
