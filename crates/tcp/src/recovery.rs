@@ -85,6 +85,8 @@ pub(crate) struct AckSummary {
     pub(crate) is_duplicate: bool,
     /// It has neither payload nor SACK blocks.
     pub(crate) is_bare: bool,
+    /// A later acknowledgment has overtaken it.
+    pub(crate) is_late: bool,
     /// New data could be sent.
     pub(crate) new_data: bool,
     /// The echoed timestamp, if timestamps are in use.
@@ -106,6 +108,7 @@ impl AckSummary {
             dsack: None,
             is_duplicate: false,
             is_bare: false,
+            is_late: false,
             new_data: false,
             echo: None,
             rtt_by_timestamp: None,

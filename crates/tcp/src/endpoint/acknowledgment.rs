@@ -3,7 +3,7 @@
 use anabranch_core::{body::Body, units::Instant};
 
 use super::Endpoint;
-use crate::{refusal::Refusal, sender::Outcome};
+use crate::{refusal::Refusal, sender::Outcome, state::State};
 use anabranch_wire::segment::Segment;
 
 impl<B: Body> Endpoint<B> {
@@ -15,7 +15,9 @@ impl<B: Body> Endpoint<B> {
         if ack > self.snd.nxt {
             // RFC 9293 §3.10.7.4: answer and drop.
             self.refuse(Refusal::UnsentAck);
-            self.challenge(now);
+            if self.settings.receiver.answers_unsent_ack() || self.state != State::Established {
+                self.challenge(now);
+            }
             return false;
         }
         if ack < self.snd.peer.una() {
@@ -23,6 +25,9 @@ impl<B: Body> Endpoint<B> {
                 self.refuse(Refusal::OldAck);
                 self.challenge(now);
                 return false;
+            }
+            if self.snd.on_late_acknowledgment(now, segment) == Outcome::GaveUp {
+                self.give_up(now);
             }
             return true;
         }

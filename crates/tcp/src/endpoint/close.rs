@@ -38,12 +38,15 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Ends the connection at once, with a RST to the peer.
+    /// Ends the connection at once, with a RST to the peer. Once the connection is open, the RST has an
+    /// acknowledgment, as from the systems that the profiles describe.
     pub fn abort(&mut self, now: Instant) {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
-            self.want_reset(self.snd.nxt.wire(), None);
+            let ack = self.state.is_synchronized().then(|| self.rcv.nxt.wire());
+            let stamped = ack.is_some() && self.rcv.agreed.timestamps;
+            self.want_reset(self.snd.nxt.wire(), ack, stamped);
         }
         self.end(Ending::Aborted, now);
     }
@@ -68,19 +71,19 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if segment.flags.any(Flags::ACK) {
-            self.want_reset(segment.ack, None);
+            self.want_reset(segment.ack, None, false);
         } else {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "a body is below 4 GiB and numbers wrap"
             )]
             let len = segment.sequence_len() as u32;
-            self.want_reset(0, Some(segment.seq.wrapping_add(len)));
+            self.want_reset(0, Some(segment.seq.wrapping_add(len)), false);
         }
     }
 
-    fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
-        self.cold.failure().reset = Some((seq, ack));
+    fn want_reset(&mut self, seq: u32, ack: Option<u32>, stamped: bool) {
+        self.cold.failure().reset = Some((seq, ack, stamped));
         self.wanted.urgent = true;
         self.snd.wake = true;
     }

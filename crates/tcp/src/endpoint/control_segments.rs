@@ -25,7 +25,7 @@ impl<B: Body> Endpoint<B> {
     ) -> Option<Departure> {
         self.wanted.urgent = false;
         let failure = self.cold.failure.as_mut();
-        if let Some((seq, ack)) = failure.and_then(|failure| failure.reset.take()) {
+        if let Some((seq, ack, stamped)) = failure.and_then(|failure| failure.reset.take()) {
             self.wanted.urgent = self.wanted.another();
             let mut flags = Flags::RST;
             if ack.is_some() {
@@ -36,7 +36,11 @@ impl<B: Body> Endpoint<B> {
                 ack: ack.unwrap_or(0),
                 window: 0,
                 flags,
-                timestamps: None,
+                // Linux and BSD send them with the acknowledgment (RFC 7323 §3.2 permits it).
+                timestamps: stamped.then(|| Timestamps {
+                    value: timestamp(now),
+                    echo: self.rcv.ts_recent,
+                }),
                 options: Options::None,
                 body: B::default(),
             };

@@ -20,8 +20,8 @@ pub(super) struct Failure {
     pub(super) opening: Opening,
     /// Cause and time of an end other than by FIN.
     pub(super) ended: Option<(Ending, Instant)>,
-    /// A reset to send: its number, and the number it acknowledges.
-    pub(super) reset: Option<(u32, Option<u32>)>,
+    /// A reset to send: its number, the number it acknowledges, and whether it has a timestamp.
+    pub(super) reset: Option<(u32, Option<u32>, bool)>,
 }
 
 impl<B: Body> Endpoint<B> {

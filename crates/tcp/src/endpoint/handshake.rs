@@ -179,7 +179,9 @@ impl<B: Body> Endpoint<B> {
             0
         };
         let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
-        let smss = self.settings.mss.min(theirs);
+        // The setting has room for timestamps, which payload takes without them (RFC 6691 §4).
+        let ours = u32::from(self.settings.mss_option()).saturating_sub(options);
+        let smss = ours.min(theirs);
         if smss != self.snd.smss {
             self.fit_control(smss);
         }

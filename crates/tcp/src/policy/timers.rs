@@ -18,6 +18,8 @@ pub enum Timers {
     /// As `linux-2.6`, and as measured of Linux 6.18:
     ///
     /// - Segments SACKed for the first time give round-trip times as well.
+    /// - RACK.rtt is that of the segment with the highest number acknowledged, not of the one sent
+    ///   latest (RFC 8985 §6.2 step 2).
     /// - After a timeout of a SYN timestamps give the round-trip time of the handshake; RFC 6298
     ///   (5.7) applies only without them.
     /// - Four timeouts of a SYN come at intervals of `initial_rto` before the interval doubles
@@ -66,6 +68,13 @@ impl Timers {
     #[must_use]
     #[inline]
     pub const fn sample_sacked(self) -> bool {
+        matches!(self, Self::Linux)
+    }
+
+    /// Whether RACK processes the segments of an acknowledgment in the order of their numbers.
+    #[must_use]
+    #[inline]
+    pub const fn rack_by_number(self) -> bool {
         matches!(self, Self::Linux)
     }
 

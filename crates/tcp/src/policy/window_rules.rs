@@ -24,6 +24,7 @@ pub enum WindowRules {
     /// - A recovery that ends while its retransmissions are in flight begins again with another
     ///   reduction.
     /// - A timeout during a recovery does not change ssthresh.
+    /// - A FIN without data waits until the window has room.
     /// - With `recovery_pace = "prr"` a reduction at a mark is paced as a recovery is (RFC 3168
     ///   §6.1.2 leaves it open).
     #[serde(rename = "linux")]
@@ -68,6 +69,13 @@ impl WindowRules {
     #[inline]
     pub const fn timeout_reduces_again(self) -> bool {
         !self.is_linux()
+    }
+
+    /// Whether a FIN without data waits until the window has room, as data does.
+    #[must_use]
+    #[inline]
+    pub const fn fin_waits(self) -> bool {
+        self.is_linux()
     }
 
     /// Whether a reduction at a mark is paced as a recovery is.

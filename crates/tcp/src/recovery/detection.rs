@@ -257,7 +257,7 @@ impl Recovery {
         }
         if !reduces {
             extensions.pace = None;
-        } else if let Some(pace) = &mut extensions.pace {
+        } else if let Some(pace) = extensions.pace.as_mut().filter(|_| !summary.is_late) {
             pace.on_ack(&RecoveryAck {
                 progress: progress(summary, in_flight, counts),
                 advances: summary.acked > 0,

@@ -72,6 +72,17 @@ pub struct Echo {
     pub resent: u32,
 }
 
+/// The order in which the segments of an acknowledgment are processed: the last gives RACK.rtt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The order of transmission (RFC 8985 §6.2 step 2).
+    Transmission,
+    /// The order of their numbers, up to this number acknowledged: Linux. A retransmission that fills
+    /// a gap together with a later segment sent before it gives no short round-trip time, by which
+    /// all that was sent before it would be lost.
+    Number(Seq),
+}
+
 impl Rack {
     /// Creates the state before any delivery; `first` is the first number.
     #[must_use]
@@ -99,6 +110,7 @@ impl Rack {
         una: Seq,
         min_rtt: Duration,
         echo: Option<Echo>,
+        order: Order,
     ) -> Option<u64> {
         if !min_rtt.is_zero() && (min_rtt < self.min_rtt || self.min_rtt.is_zero()) {
             self.min_rtt = min_rtt;
@@ -116,6 +128,12 @@ impl Rack {
                 || echo.is_some_and(|echo| echo.echoed.wrapping_sub(echo.resent).cast_signed() < 0);
             if !original {
                 self.note(rtt, (again.sent_at, again.end));
+                if let (Order::Number(ack), Some(once)) = (order, delivered.once)
+                    && again.end < once.last_end
+                    && once.last_end <= ack
+                {
+                    self.rtt = now.saturating_since(once.last_sent_at);
+                }
             }
         }
         self.fack = self.fack.max(una);

@@ -7,7 +7,7 @@ use anabranch_congestion::{Signal, Spurious};
 use super::{
     AckSummary, Detection, Pending, Phase, Recovery, Scope,
     frto::{AckObservation, Frto, Verdict},
-    rack::Echo,
+    rack::{Echo, Order},
     tlp::{Answer, Probing},
 };
 use crate::{clock::timestamp, window_log::WindowChange};
@@ -30,10 +30,15 @@ impl Recovery {
                 resent: timestamp(again.sent_at),
             });
         let (una, min_rtt) = (summary.prior.una, scope.rtt.min_rtt());
+        let order = if scope.settings.timers.rack_by_number() {
+            Order::Number(una + summary.acked)
+        } else {
+            Order::Transmission
+        };
         let fack = extensions.rack.fack();
         let behind = extensions
             .rack
-            .on_delivered(scope.now, delivered, una, min_rtt, echo);
+            .on_delivered(scope.now, delivered, una, min_rtt, echo, order);
         self.remedy_on_delivered(scope, summary, fack, behind);
         let Some(extensions) = &mut self.extensions else {
             return;

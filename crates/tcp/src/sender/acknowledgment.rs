@@ -65,6 +65,23 @@ impl<B: Body> Sender<B> {
         }
     }
 
+    /// Processes the SACK blocks of an acknowledgment below SND.UNA, which later ones have overtaken. A
+    /// block that begins at or below SND.UNA may be a duplicate's (RFC 2883 §4), and says nothing else. As in
+    /// Linux (measured: `tests/scripts/recovery/late_acknowledgment.pkt`) the data reported leaves the
+    /// flight, and neither the congestion control nor the pace of a recovery count it.
+    pub(crate) fn on_late_acknowledgment(&mut self, now: Instant, segment: &Segment<B>) -> Outcome {
+        let una = self.peer.una();
+        let blocks = segment.options.sack_blocks();
+        if blocks.is_empty()
+            || self.recovery.is_idle()
+            || !self.recovery.uses_sack()
+            || blocks.iter().any(|block| una.near(block.left) <= una)
+        {
+            return Outcome::Usual;
+        }
+        self.on_any_acknowledgment(now, segment, una, false)
+    }
+
     /// The peer's ACE field and AccECN option, read before the acknowledgment is taken.
     pub(crate) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
         if self.peer.una() <= ack && ack <= self.nxt {
@@ -192,6 +209,7 @@ impl<B: Body> Sender<B> {
             .timestamps
             .filter(|_| self.timestamps)
             .map(|timestamps| timestamps.echo);
+        summary.is_late = self.peer.una().near(segment.ack) < self.peer.una();
         summary.is_bare = segment.body.is_empty() && segment.options.sack_blocks().is_empty();
         let (blocks, first) = (segment.options.sack_blocks(), self.queue.first_octet());
         self.with_recovery(now, |recovery, scope| {
@@ -243,7 +261,8 @@ impl<B: Body> Sender<B> {
         {
             self.ecn.on_reduction();
         }
-        if summary.acked > 0 || summary.new_sack || summary.lost > 0 {
+        let is_news = summary.acked > 0 || summary.new_sack || summary.lost > 0;
+        if is_news && !summary.is_late {
             // After a spurious recovery the window grows as if there had been no recovery.
             let was_recovering = prior.phase.reduces()
                 && !self.settings.window_rules.grow_at_recovery_end()

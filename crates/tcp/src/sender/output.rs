@@ -236,13 +236,17 @@ impl<B: Body> Sender<B> {
         let unsent = self.queue.unsent(self.nxt);
         let room = (window - in_flight).min(self.edge().since(self.nxt));
         let chunk = self.window.cwnd().get().min(u64::from(self.peer.wnd())) / SHARE_OF_WINDOW;
+        // A chunk that ends with the FIN will not get longer.
+        let left = self.queue.chunk_left(self.nxt, u64::from(self.smss));
+        let is_complete = self.queue.is_closing() && unsent <= left;
         self.settings.segmentation.is_tso()
             && self.recovery.phase().repairs_nothing()
+            && !is_complete
             && room < unsent
             && (room < u64::from(SHORTEST_BURST) * smss
                 || room < u64::from(self.longest_burst()) * smss)
             && room < chunk
-            && room < self.queue.chunk_left(self.nxt, u64::from(self.smss))
+            && room < left
             && now.saturating_since(self.pacer.last_sent()) <= SOON
             && self.recovery.board().get(0).is_some_and(|first| {
                 let srtt = self.rtt.srtt();
@@ -348,7 +352,11 @@ impl<B: Body> Sender<B> {
     ) -> Option<Departure> {
         let end = self.queue.end();
         if self.nxt == end && self.queue.is_closing() {
-            if self.nxt < self.peer.edge() {
+            // Measured of Linux 6.12 and 6.18: a lone FIN waits for cwnd as data does.
+            let waits = self.settings.window_rules.fin_waits()
+                && in_flight > 0
+                && in_flight + u64::from(self.smss) > window;
+            if self.nxt < self.peer.edge() && !waits {
                 return Some(self.transmit_rarely(now, 0, rcv, place));
             }
         } else if self.nxt >= end {

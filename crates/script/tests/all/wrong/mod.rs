@@ -56,10 +56,12 @@ pub enum How {
     SendsNoAcknowledgment,
     /// It never retransmits.
     NeverRetransmits,
+    /// It ignores an acknowledgment that a later one has overtaken.
+    IgnoresLateAcknowledgments,
 }
 
 impl How {
-    pub const ALL: [(&'static str, Self); 21] = [
+    pub const ALL: [(&'static str, Self); 22] = [
         ("verifies-no-checksum", Self::VerifiesNoChecksum),
         ("takes-fragments", Self::TakesFragments),
         ("takes-short-packets", Self::TakesShortPackets),
@@ -84,6 +86,10 @@ impl How {
         ("sends-no-reset", Self::SendsNoReset),
         ("sends-no-acknowledgment", Self::SendsNoAcknowledgment),
         ("never-retransmits", Self::NeverRetransmits),
+        (
+            "ignores-late-acknowledgments",
+            Self::IgnoresLateAcknowledgments,
+        ),
     ];
 
     pub fn named(name: &str) -> Option<Self> {
@@ -106,6 +112,8 @@ pub struct Wrong {
     recent: Option<u32>,
     /// The timestamp of its first SYN.
     first: Option<u32>,
+    /// The highest number acknowledged.
+    acknowledged: Option<u32>,
 }
 
 impl Wrong {
@@ -118,6 +126,7 @@ impl Wrong {
             again: false,
             recent: None,
             first: None,
+            acknowledged: None,
         }
     }
 
@@ -167,6 +176,15 @@ impl Wrong {
                 put(&mut packet, 8, self.next?);
             }
             How::IgnoresFin => packet[TCP + 13] &= !1,
+            How::IgnoresLateAcknowledgments if flags.any(Flags::ACK) => {
+                let ack = get(&packet, 8);
+                let highest = self.acknowledged.get_or_insert(ack);
+                if ack.wrapping_sub(*highest).cast_signed() < 0 {
+                    return None;
+                }
+                *highest = ack;
+                return Some(packet);
+            }
             How::IgnoresWindow => packet[TCP + 14..TCP + 16].fill(0xff),
             _ => return Some(packet),
         }
@@ -276,7 +294,7 @@ impl Target for Wrong {
     fn option(&mut self, name: &str, value: &str) -> Result<(), String> {
         self.inner.option(name, value)
     }
-    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+    fn sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
         self.inner.sysctl(name, value)
     }
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
