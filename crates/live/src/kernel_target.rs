@@ -1,7 +1,12 @@
 //! The kernel's TCP under a behaviour script: sockets in a separate namespace, and a TUN device
 //! that carries the script's packets in real time.
 
-use std::{net::SocketAddrV4, os::fd::OwnedFd, time::Instant};
+use std::{
+    net::SocketAddrV4,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use anabranch_core::{
     packet::{Direction, FlowId},
@@ -240,6 +245,9 @@ impl KernelTarget {
             // A socket is bound when it is created, because scripts contain no addresses.
             Request::Close(_) | Request::Bind(_) => Ok(Answer::Value(0)),
             Request::ShutdownWrite(handle) => done(shutdown(self.socket(handle)?, Shutdown::Write)),
+            Request::ShutdownRead(handle) => done(shutdown(self.socket(handle)?, Shutdown::Read)),
+            Request::ShutdownBoth(handle) => done(shutdown(self.socket(handle)?, Shutdown::Both)),
+            Request::GetOption(handle, name) => return self.get_option(handle, name),
         })
     }
 
@@ -255,6 +263,35 @@ impl KernelTarget {
             "SO_RCVBUF" => sockopt::set_socket_recv_buffer_size(socket, bytes),
             "SO_SNDBUF" => sockopt::set_socket_send_buffer_size(socket, bytes),
             "TCP_NODELAY" => sockopt::set_tcp_nodelay(socket, value != 0),
+            "TCP_CORK" => sockopt::set_tcp_cork(socket, value != 0),
+            "TCP_QUICKACK" => sockopt::set_tcp_quickack(socket, value != 0),
+            "TCP_USER_TIMEOUT" => match u32::try_from(value) {
+                Ok(millis) => sockopt::set_tcp_user_timeout(socket, millis),
+                Err(_) => Err(Errno::INVAL),
+            },
+            "TCP_MAXSEG" => match i32::try_from(value) {
+                Ok(size) => sys::segment::limit(socket, size).map_err(errno),
+                Err(_) => Err(Errno::INVAL),
+            },
+            "IP_TOS" => match u8::try_from(value) {
+                Ok(tos) => sockopt::set_ip_tos(socket, tos),
+                Err(_) => Err(Errno::INVAL),
+            },
+            "SO_PRIORITY" | "IP_MTU_DISCOVER" | "IP_RECVERR" => Ok(()),
+            _ => return Err(format!("there is no socket option {name} here")),
+        })
+    }
+
+    fn get_option(&self, handle: i64, name: &str) -> Result<Result<Answer, Errno>, String> {
+        let socket = self.socket(handle)?;
+        Ok(match name {
+            "SO_ERROR" => sockopt::socket_error(socket).map(|error| {
+                Answer::Value(error.map_or_else(|error| error.raw_os_error().into(), |()| 0))
+            }),
+            "TCP_NODELAY" => sockopt::tcp_nodelay(socket).map(|on| Answer::Value(on.into())),
+            "TCP_MAXSEG" => sys::segment::of(socket)
+                .map(|size| Answer::Value(size.into()))
+                .map_err(errno),
             _ => return Err(format!("there is no socket option {name} here")),
         })
     }
@@ -336,21 +373,29 @@ impl Target for KernelTarget {
         }
     }
 
-    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+    fn sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
+        // Each socket is given a control.
+        if name == "net.ipv4.tcp_congestion_control" {
+            return self.option("cc", value);
+        }
         // Other settings belong to the whole machine.
         if !name.starts_with("net.") {
             return Err(format!(
                 "`{name}` is no setting of a network: expected `net.` and a name"
             ));
         }
-        let file = format!("/proc/sys/{}", name.replace('.', "/"));
+        let file = file_of(name);
         // The sysctl belongs to the network namespace of the calling thread.
-        let written = self
-            .namespace
-            .inside(|| std::fs::write(&file, value.to_string()));
+        let written = self.namespace.inside(|| std::fs::write(&file, value));
         written.map_err(|error| {
             self.hinder(&format!("the kernel does not take {name}={value}: {error}"))
         })
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.namespace
+            .inside(|| std::fs::metadata(file_of(name)))
+            .is_ok()
     }
 
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
@@ -402,6 +447,16 @@ impl Target for KernelTarget {
             "tcpi_ca_state" => info.ca_state.into(),
             "tcpi_snd_cwnd" => info.snd_cwnd.into(),
             "tcpi_snd_ssthresh" => info.snd_ssthresh.into(),
+            "tcpi_snd_mss" => info.snd_mss.into(),
+            "tcpi_unacked" => info.unacked.into(),
+            "tcpi_sacked" => info.sacked.into(),
+            "tcpi_lost" => info.lost.into(),
+            "tcpi_retrans" => info.retrans.into(),
+            "tcpi_notsent_bytes" => info.notsent_bytes.into(),
+            "tcpi_data_segs_out" => info.data_segs_out.into(),
+            "tcpi_busy_time" => i64::try_from(info.busy_us).ok()?,
+            "tcpi_rwnd_limited" => i64::try_from(info.rwnd_limited_us).ok()?,
+            "tcpi_sndbuf_limited" => i64::try_from(info.sndbuf_limited_us).ok()?,
             "tcpi_rtt" => info.rtt_us.into(),
             "tcpi_rttvar" => info.rttvar_us.into(),
             "tcpi_rto" => info.rto_us.into(),
@@ -421,6 +476,15 @@ impl Target for KernelTarget {
         // The kernel does not reveal why it refuses a segment.
         KERNEL_FIGURES.contains(&name)
     }
+}
+
+/// The file of a kernel setting.
+fn file_of(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
 }
 
 fn named(error: Errno) -> &'static str {

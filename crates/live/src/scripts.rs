@@ -152,7 +152,7 @@ fn attempt(script: &Script, settings: &[(String, i64)]) -> Attempt {
         Err(error) => return failed(error.to_string()),
     };
     for (name, value) in settings {
-        if let Err(error) = target.sysctl(name, *value) {
+        if let Err(error) = target.sysctl(name, &value.to_string()) {
             return failed(error);
         }
     }

@@ -55,7 +55,7 @@ mod _engine {
     #[pymodule_export]
     use super::scenario::resolve;
     #[pymodule_export]
-    use super::script::run_script;
+    use super::script::{run_script, script_files};
     #[pymodule_export]
     use super::table::ArrowTable;
 

@@ -1,6 +1,8 @@
 //! Behaviour scripts from Python: on our TCP, and on this machine's kernel.
 
-use anabranch_script::{Cause, EndpointTarget, Error, Field, Position, Script, parse, run};
+use std::collections::BTreeMap;
+
+use anabranch_script::{Cause, EndpointTarget, Error, Field, Position, Script, parse_with, run};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -13,10 +15,10 @@ const OUTSIDE: Position = Position { line: 0, column: 0 };
 /// and of an error `message`, `line`, `column` and `fields`. `outcome` is `agrees`, `differs`,
 /// `varies`, `late`, `not-applicable`, `failed`, `invalid` (the script is wrong) or `unsupported`.
 /// `stack` replaces the script's profile; its error has no line. `on_kernel` runs it on this
-/// machine's kernel, until there are `runs` results, or `most` runs including late ones. Raises
-/// `LiveUnavailableError` in a build without the live engine.
+/// machine's kernel, until there are `runs` results, or `most` runs including late ones. `files` has
+/// the texts of [`script_files`]. Raises `LiveUnavailableError` in a build without the live engine.
 #[pyfunction]
-#[pyo3(signature = (text, file, *, stack = None, on_kernel = false, runs = 1, most = 1))]
+#[pyo3(signature = (text, file, *, stack = None, on_kernel = false, runs = 1, most = 1, files = None))]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_script(
     py: Python<'_>,
@@ -26,8 +28,9 @@ pub fn run_script(
     on_kernel: bool,
     runs: usize,
     most: usize,
+    files: Option<BTreeMap<String, String>>,
 ) -> PyResult<String> {
-    let mut script = match parse(&text, &file) {
+    let mut script = match parse_with(&text, &file, &files.unwrap_or_default()) {
         Ok(script) => script,
         Err(error) => return Ok(outcome("rfc", (0, 0), judged(&error), Some(&error)).to_string()),
     };
@@ -40,6 +43,12 @@ pub fn run_script(
         quietly(py, move |_| on_endpoint(&script))?
     };
     Ok(done.to_string())
+}
+
+/// The init scripts that a script names, as paths from its folder.
+#[pyfunction]
+pub fn script_files(text: &str) -> Vec<String> {
+    anabranch_script::init_scripts(text)
 }
 
 /// Replaces the script's profile; the switches that it sets remain.

@@ -12,7 +12,7 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State, profiles};
+use anabranch_tcp::{EcnMode, Endpoint, Outgoing, Profile, Role, Settings, State, profiles};
 use anabranch_wire::{
     self as wire, Discards, Flags, IpHeader, Ports, Segment, Version,
     segment::{HEADERS, TIMESTAMPS_SIZE},
@@ -20,7 +20,7 @@ use anabranch_wire::{
 
 use crate::{
     error::choices,
-    target::{Answer, Request, Target},
+    target::{Answer, OTHER_FIGURES, Request, Target},
 };
 
 /// The socket that a script creates, and the connection that it listens for or opens.
@@ -42,6 +42,16 @@ pub struct EndpointTarget {
     now: Duration,
     end: Option<Endpoint<Octets>>,
     listens: bool,
+    /// The MSS that the application sets, header options included (`TCP_MAXSEG`).
+    maxseg: Option<u32>,
+    /// ECN is not asked for, but agreed to (`tcp_ecn = 2`).
+    agrees_to_ecn: bool,
+    /// Options of a connection that were set before it (see [`Target::announce`]).
+    announced: Vec<(String, i64)>,
+    /// The application does not read any more.
+    is_read_shut: bool,
+    /// It does not write any more.
+    is_write_shut: bool,
     sent: VecDeque<(Duration, Vec<u8>)>,
     discards: Discards,
 }
@@ -81,6 +91,11 @@ impl EndpointTarget {
             now: Duration::ZERO,
             end: None,
             listens: false,
+            maxseg: None,
+            agrees_to_ecn: false,
+            announced: Vec::new(),
+            is_read_shut: false,
+            is_write_shut: false,
             sent: VecDeque::new(),
             discards: Discards::default(),
         }
@@ -94,7 +109,17 @@ impl EndpointTarget {
             } else {
                 0
             };
-            self.settings.mss = mtu.saturating_sub(HEADERS + options);
+            let most = self.maxseg.unwrap_or(u32::MAX);
+            self.settings.mss = mtu
+                .saturating_sub(HEADERS)
+                .min(most)
+                .saturating_sub(options);
+        }
+        if self.agrees_to_ecn {
+            self.settings.ecn = match role {
+                Role::Passive => EcnMode::Rfc3168,
+                Role::Active => EcnMode::Off,
+            };
         }
         let settings = Arc::new(self.settings.clone());
         let mut end = Endpoint::controlled_by(&settings, &self.control, role, self.iss);
@@ -132,28 +157,86 @@ impl EndpointTarget {
     }
 
     fn set_option(&mut self, name: &str, value: i64) -> Result<Answer, String> {
+        let done = Ok(Answer::Value(0));
+        // Without effect on the packets of one connection.
+        if matches!(
+            name,
+            "SO_REUSEADDR" | "SO_PRIORITY" | "IP_MTU_DISCOVER" | "IP_RECVERR" | "IP_TOS"
+        ) {
+            return done;
+        }
+        let announced = self
+            .announced
+            .iter()
+            .any(|(known, set)| known == name && *set == value);
+        if announced {
+            return done;
+        }
         if self.end.is_some() {
             return Err(format!("{name} must be set before listen or connect"));
         }
         let bytes = u64::try_from(value).map_err(|_| format!("{name}: {value} is negative"))?;
         match name {
-            "SO_REUSEADDR" => {}
             "SO_RCVBUF" => {
                 // A buffer size set by the application disables autotuning (socket(7), tcp(7)).
                 self.settings.receive_window = Limit::Bytes(Bytes::new(bytes));
                 self.settings.receive_autotuning = false;
             }
-            "SO_SNDBUF" => self.settings.send_buffer = Limit::Bytes(Bytes::new(bytes)),
+            "SO_SNDBUF" => {
+                // Linux doubles it for its own memory, which its profile counts (socket(7)).
+                let is_memory = self.settings.send_autotuning_start.get() > 0;
+                let bytes = if is_memory { 2 * bytes } else { bytes };
+                self.settings.send_buffer = Limit::Bytes(Bytes::new(bytes));
+                self.settings.send_autotuning_start = Bytes::ZERO;
+            }
             "TCP_NODELAY" => self.settings.nagle = value == 0,
+            "TCP_MAXSEG" => match u32::try_from(value) {
+                Ok(mss) if (88..=65_535).contains(&mss) => self.maxseg = Some(mss),
+                _ => return Ok(Answer::Error("EINVAL")),
+            },
             _ => {
-                let known = ["SO_REUSEADDR", "SO_RCVBUF", "SO_SNDBUF", "TCP_NODELAY"];
+                let known = [
+                    "SO_REUSEADDR",
+                    "SO_RCVBUF",
+                    "SO_SNDBUF",
+                    "TCP_NODELAY",
+                    "TCP_MAXSEG",
+                ];
                 return Err(format!(
                     "there is no socket option {name} here; {}",
                     choices(name, &known)
                 ));
             }
         }
-        Ok(Answer::Value(0))
+        done
+    }
+
+    fn get_option(&self, name: &str) -> Result<Answer, String> {
+        let errors = [
+            ("ECONNRESET", 104),
+            ("ETIMEDOUT", 110),
+            ("ECONNREFUSED", 111),
+            ("EPIPE", 32),
+        ];
+        Ok(Answer::Value(match name {
+            "SO_ERROR" => {
+                let broken = self.end.as_ref().and_then(broken);
+                let found = errors.iter().find(|(name, _)| Some(*name) == broken);
+                found.map_or(0, |(_, number)| *number)
+            }
+            "TCP_MAXSEG" => match (&self.end, self.maxseg) {
+                (Some(end), _) if end.state().is_synchronized() => i64::from(end.smss()),
+                (_, maxseg) => i64::from(maxseg.unwrap_or(536)),
+            },
+            "TCP_NODELAY" => i64::from(!self.settings.nagle),
+            _ => {
+                let known = ["SO_ERROR", "TCP_MAXSEG", "TCP_NODELAY"];
+                return Err(format!(
+                    "there is no socket option {name} here; {}",
+                    choices(name, &known)
+                ));
+            }
+        }))
     }
 
     fn connect(&mut self) -> Answer {
@@ -257,12 +340,26 @@ impl Target for EndpointTarget {
         }
     }
 
-    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+    fn sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
         if self.end.is_some() {
             // The connection has its own copy of the settings.
             return Err(format!("{name} must be set before listen or connect"));
         }
-        switches::sysctl(&mut self.settings, name, value)
+        match (name, value) {
+            ("net.ipv4.tcp_congestion_control", _) => self.control = switches::control(value)?,
+            ("net.ipv4.tcp_ecn", "2") => self.agrees_to_ecn = true,
+            _ => {
+                self.agrees_to_ecn &= name != "net.ipv4.tcp_ecn";
+                switches::sysctl(&mut self.settings, name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn announce(&mut self, name: &str, value: i64) {
+        if matches!(name, "SO_SNDBUF" | "TCP_NODELAY") && self.set_option(name, value).is_ok() {
+            self.announced.push((name.to_owned(), value));
+        }
     }
 
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
@@ -283,15 +380,37 @@ impl Target for EndpointTarget {
                 }
                 _ => Answer::Error("EAGAIN"),
             },
+            Request::GetOption(_, name) => self.get_option(name)?,
             Request::Close(SOCKET) if self.listens => Answer::Value(0),
             Request::Read(..)
             | Request::Write(..)
             | Request::Close(_)
-            | Request::ShutdownWrite(_) => match (&mut self.end, request) {
-                (Some(end), Request::Read(_, most)) => read(end, instant(now), most),
+            | Request::ShutdownWrite(_)
+            | Request::ShutdownRead(_)
+            | Request::ShutdownBoth(_) => match (&mut self.end, request) {
+                (Some(end), Request::Read(_, most)) => match read(end, instant(now), most) {
+                    Answer::Error("EAGAIN") if self.is_read_shut => Answer::Octets(Vec::new()),
+                    other => other,
+                },
+                (Some(_), Request::Write(..)) if self.is_write_shut => Answer::Error("EPIPE"),
                 (Some(end), Request::Write(_, octets)) => write(end, octets),
-                (Some(end), _) => {
-                    end.close();
+                (Some(end), Request::Close(_)) => {
+                    // Data that nobody will read is lost, which the peer has to know (RFC 1122
+                    // §4.2.2.13, RFC 2525 §2.17).
+                    if end.readable() > 0 {
+                        end.abort(instant(now));
+                    } else {
+                        self.is_write_shut = true;
+                        end.abandon(instant(now));
+                    }
+                    Answer::Value(0)
+                }
+                (Some(end), request) => {
+                    self.is_read_shut |= !matches!(request, Request::ShutdownWrite(_));
+                    if !matches!(request, Request::ShutdownRead(_)) {
+                        self.is_write_shut = true;
+                        end.close();
+                    }
                     Answer::Value(0)
                 }
                 (None, _) => Answer::Error("ENOTCONN"),
@@ -344,7 +463,11 @@ impl Target for EndpointTarget {
     }
 
     fn figure(&self, name: &str) -> Option<i64> {
-        figures::of(self.end.as_ref(), &self.discards, name)
+        figures::of(self.end.as_ref(), &self.discards, instant(self.now), name)
+    }
+
+    fn shows(&self, name: &str) -> bool {
+        !OTHER_FIGURES.contains(&name) && !figures::LACKING.contains(&name)
     }
 
     fn figures(&self) -> &'static [&'static str] {

@@ -15,6 +15,8 @@ pub(crate) enum Token {
     Command(String),
     /// One of the signs, longest first.
     Sign(&'static str),
+    /// Another character of Python code.
+    Other(char),
     /// The end of the script.
     End,
 }
@@ -27,6 +29,7 @@ impl Token {
             Self::Text(text) => format!("\"{text}\""),
             Self::Command(_) => "a command".to_owned(),
             Self::Sign(sign) => format!("`{sign}`"),
+            Self::Other(sign) => format!("`{sign}`"),
             Self::End => "the end of the script".to_owned(),
         }
     }
@@ -43,6 +46,7 @@ pub(crate) fn tokens(text: &str, file: &str) -> Result<Vec<(Position, Token)>, E
         rest: text,
         at: Position { line: 1, column: 1 },
         file,
+        in_code: false,
     };
     let mut tokens = Vec::new();
     loop {
@@ -59,6 +63,8 @@ struct Lexer<'a> {
     rest: &'a str,
     at: Position,
     file: &'a str,
+    /// Between `%{` and `}%`.
+    in_code: bool,
 }
 
 impl<'a> Lexer<'a> {
@@ -101,10 +107,25 @@ impl<'a> Lexer<'a> {
                     return Err(self.error(self.at, "this comment has no end: expected `*/`"));
                 };
                 self.take(end + 2);
+            } else if self.in_code && self.rest.starts_with("\\\n") {
+                self.take(2);
             } else {
                 return Ok(());
             }
         }
+    }
+
+    /// The rest of a text whose first character is `quote`.
+    fn text(&mut self, at: Position, quote: char) -> Result<Token, Error> {
+        let Some(end) = self.rest[1..].find([quote, '\n']) else {
+            return Err(self.error(at, format!("this text has no end: expected `{quote}`")));
+        };
+        if self.rest[1 + end..].starts_with('\n') {
+            let message = format!("this text has no end on its line: expected `{quote}`");
+            return Err(self.error(at, message));
+        }
+        let text = self.take(end + 2);
+        Ok(Token::Text(text[1..=end].to_owned()))
     }
 
     fn next(&mut self) -> Result<(Position, Token), Error> {
@@ -116,22 +137,20 @@ impl<'a> Lexer<'a> {
         let number = first.is_ascii_digit()
             || first == '.' && self.rest[1..].starts_with(|c: char| c.is_ascii_digit());
         let token = if number {
-            let text = self.take_while(|c| c.is_ascii_alphanumeric() || c == '.');
+            // `0...0.1` is two numbers.
+            let end = self
+                .rest
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '.');
+            let whole = &self.rest[..end.unwrap_or(self.rest.len())];
+            let text = self.take(whole.find("...").unwrap_or(whole.len()));
             Token::Number(text.to_owned())
         } else if first.is_ascii_alphabetic() || first == '_' {
             Token::Word(
                 self.take_while(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
                     .to_owned(),
             )
-        } else if first == '"' {
-            let Some(end) = self.rest[1..].find(['"', '\n']) else {
-                return Err(self.error(at, "this text has no end: expected `\"`"));
-            };
-            if self.rest[1 + end..].starts_with('\n') {
-                return Err(self.error(at, "this text has no end on its line: expected `\"`"));
-            }
-            let text = self.take(end + 2);
-            Token::Text(text[1..=end].to_owned())
+        } else if first == '"' || self.in_code && first == '\'' {
+            self.text(at, first)?
         } else if first == '`' {
             let Some(end) = self.rest[1..].find('`') else {
                 return Err(self.error(at, "this command has no end: expected a backquote"));
@@ -140,7 +159,15 @@ impl<'a> Lexer<'a> {
             Token::Command(text[1..=end].to_owned())
         } else if let Some(sign) = SIGNS.into_iter().find(|sign| self.rest.starts_with(sign)) {
             self.take(sign.len());
+            match sign {
+                "%{" => self.in_code = true,
+                "}%" => self.in_code = false,
+                _ => {}
+            }
             Token::Sign(sign)
+        } else if self.in_code {
+            self.take(first.len_utf8());
+            Token::Other(first)
         } else {
             return Err(self.error(at, format!("nothing in a script begins with `{first}`")));
         };

@@ -46,10 +46,10 @@ mod target;
 
 pub use endpoint::EndpointTarget;
 pub use error::{Cause, Error, Field, Position};
-pub use parse::parse;
+pub use parse::{init_scripts, parse, parse_with};
 pub use run::run;
 pub use syntax::{
     Action, Assertion, Call, Comparison, Ecn, Event, Expected, Fault, Header, Item, Options,
-    Script, Value, When,
+    Script, Setting, Value, When,
 };
 pub use target::{Answer, KERNEL_FIGURES, Request, Target};

@@ -1,10 +1,16 @@
 //! Parses tokens into a [`Script`].
 
 mod call;
+mod command;
 mod packet;
 mod unsupported;
 
+use std::collections::BTreeMap;
+
 use anabranch_core::units::Duration;
+
+use self::command::Problem;
+pub use self::command::init_scripts;
 
 use crate::{
     error::{Cause, Error, Position, choices},
@@ -18,41 +24,85 @@ const LONGEST: u64 = 86_400 * 1_000_000_000_000;
 /// Options of a script.
 const OPTIONS: [&str; 4] = ["stack", "mtu", "tolerance_usecs", "cc"];
 
+/// Options of packetdrill without effect here: addresses and ports, which scripts do not contain, and
+/// packetdrill's own work.
+const NO_EFFECT: [&str; 9] = [
+    "bind_port",
+    "connect_port",
+    "gateway_ip",
+    "local_ip",
+    "netmask_ip",
+    "non_fatal",
+    "remote_ip",
+    "send_omit_free",
+    "strict_segments",
+];
+/// Options of packetdrill that are accepted with this value.
+const FIXED: [(&str, &str); 2] = [("ip_version", "ipv4"), ("tcp_ts_tick_usecs", "1000")];
+
 /// Prefix of options that set a switch of the stack.
 const SWITCH: &str = "transport.";
 
-/// Parses a script. `file` is its name, for messages.
+/// Parses a script without init scripts. `file` is its name, for messages.
 ///
 /// # Errors
 /// The first problem.
 pub fn parse(text: &str, file: &str) -> Result<Script, Error> {
+    parse_with(text, file, &BTreeMap::new())
+}
+
+/// Parses a script. `file` is its name, for messages; `files` has the texts of its
+/// [`init_scripts`].
+///
+/// # Errors
+/// The first problem.
+pub fn parse_with(
+    text: &str,
+    file: &str,
+    files: &BTreeMap<String, String>,
+) -> Result<Script, Error> {
     let mut parser = Parser {
         tokens: tokens(text, file)?,
         next: 0,
         file,
+        files,
+        is_for_linux: false,
     };
-    let mut script = Script {
-        file: file.to_owned(),
-        options: Vec::new(),
-        events: Vec::new(),
-    };
+    let mut options = Vec::new();
     while parser.take_sign("--") {
-        script.options.push(parser.option()?);
+        options.extend(parser.option()?);
     }
+    let mut events = Vec::new();
     while *parser.peek() != Token::End {
-        script.events.push(parser.event()?);
+        events.push(parser.event()?);
     }
-    if script.events.is_empty() {
+    if events.is_empty() {
         return Err(parser
             .error("the script is empty: expected an event, such as `+0 < S 0:0(0) win 1000`"));
     }
-    Ok(script)
+    if parser.is_for_linux {
+        // Linux is what such a script is about, with the control that it has by default.
+        let start = Position { line: 1, column: 1 };
+        let linux = [("stack", "linux"), ("cc", "cubic")];
+        options.splice(
+            0..0,
+            linux.map(|(name, value)| (start, name.to_owned(), value.to_owned())),
+        );
+    }
+    Ok(Script {
+        file: file.to_owned(),
+        options,
+        events,
+        is_for_linux: parser.is_for_linux,
+    })
 }
 
 pub(crate) struct Parser<'a> {
     tokens: Vec<(Position, Token)>,
     next: usize,
     file: &'a str,
+    files: &'a BTreeMap<String, String>,
+    is_for_linux: bool,
 }
 
 impl Parser<'_> {
@@ -167,26 +217,48 @@ impl Parser<'_> {
         Ok(if negative { -number } else { number })
     }
 
-    /// Parses the rest of an option, after `--`.
-    fn option(&mut self) -> Result<(Position, String, String), Error> {
+    /// Parses the rest of an option, after `--`. `None` if it has no effect here.
+    fn option(&mut self) -> Result<Option<(Position, String, String)>, Error> {
         let at = self.at();
         let name = self.word("the name of an option")?;
-        if !OPTIONS.contains(&name.as_str()) && !name.starts_with(SWITCH) {
+        let has_effect = !NO_EFFECT.contains(&&*name);
+        let fixed = FIXED.iter().find(|(known, _)| *known == name);
+        if !OPTIONS.contains(&&*name) && !name.starts_with(SWITCH) && has_effect && fixed.is_none()
+        {
             let known = format!("{}, or `transport.` and a switch", choices(&name, &OPTIONS));
-            return Err(if unsupported::OPTIONS.contains(&name.as_str()) {
+            return Err(if unsupported::OPTIONS.contains(&&*name) {
                 let message = format!("packetdrill's option `--{name}` is not supported; {known}");
                 self.unsupported(at, message)
             } else {
                 self.error_at(at, format!("there is no option `--{name}`; {known}"))
             });
         }
+        if !has_effect {
+            if self.take_sign("=") {
+                // Addresses have several tokens.
+                while self.at().line == at.line && *self.peek() != Token::End {
+                    self.advance();
+                }
+            }
+            return Ok(None);
+        }
         self.sign("=")?;
+        let value_at = self.at();
         let value = match self.peek() {
             Token::Word(text) | Token::Number(text) => text.clone(),
             _ => return Err(self.expected("a value")),
         };
         self.advance();
-        Ok((at, name, value))
+        if let Some((_, accepted)) = fixed {
+            if value != *accepted {
+                let message = format!(
+                    "packetdrill's `--{name}={value}` is not supported; expected {accepted}"
+                );
+                return Err(self.unsupported(value_at, message));
+            }
+            return Ok(None);
+        }
+        Ok(Some((at, name, value)))
     }
 
     fn event(&mut self) -> Result<Event, Error> {
@@ -206,16 +278,12 @@ impl Parser<'_> {
                 Action::Assert(self.assertions()?)
             }
             Token::Command(text) => {
-                let (name, value) = sysctl(text).map_err(|message| match text.trim_start() {
-                    // A mistake in the one command that exists.
-                    text if text.starts_with("sysctl") => self.error(message),
-                    _ => self.unsupported(
-                        self.at(),
-                        format!("packetdrill's commands are not supported; {message}"),
-                    ),
+                let settings = command::settings(text, self.files).map_err(|told| match told {
+                    Problem::Wrong(message) => self.error(message),
+                    Problem::Unsupported(message) => self.unsupported(self.at(), message),
                 })?;
                 self.advance();
-                Action::Sysctl(name, value)
+                Action::Command(settings)
             }
             Token::Word(_) => {
                 let (call, expected) = self.call()?;
@@ -232,6 +300,9 @@ impl Parser<'_> {
                 at,
                 "only a packet that is expected (`>`) can come within a span of time",
             ));
+        }
+        if matches!(when, When::Blocking(..)) && !matches!(action, Action::Call(..)) {
+            return Err(self.error_at(at, "only a call takes time, from one time to another"));
         }
         Ok(Event { at, when, action })
     }
@@ -251,28 +322,34 @@ impl Parser<'_> {
                 }
                 return Ok(When::Between(first, last));
             }
-            return Ok(When::After(first));
+            return self.duration_of_call(first);
         }
         if matches!(self.peek(), Token::Number(_)) {
             return Ok(When::At(self.time()?));
         }
         if matches!(self.peek(), Token::Command(_)) {
-            let message = "packetdrill's init scripts are not supported: a command needs a time, \
-                           such as `0`, and is `sysctl -q NAME=NUMBER`";
-            return Err(self.unsupported(self.at(), message.to_owned()));
+            self.is_for_linux = true;
+            return Ok(When::After(Duration::ZERO));
         }
         Err(self.expected("a time, such as `+.1`, `0.1` or `*`"))
+    }
+
+    /// Parses the end of a call that takes time, `...` and a time, if it has one.
+    fn duration_of_call(&mut self, first: Duration) -> Result<When, Error> {
+        if !self.take_sign("...") {
+            return Ok(When::After(first));
+        }
+        let at = self.at();
+        let last = self.time()?;
+        if last < first {
+            return Err(self.error_at(at, "the call returns before it begins"));
+        }
+        Ok(When::Blocking(first, last))
     }
 
     /// Parses seconds exactly.
     fn time(&mut self) -> Result<Duration, Error> {
         let (at, text) = self.number_text("seconds")?;
-        if text.contains("...") {
-            let message = format!(
-                "packetdrill's blocking calls (`{text}`) are not supported: calls return at once"
-            );
-            return Err(self.unsupported(at, message));
-        }
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
         let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let whole = if whole.is_empty() { "0" } else { whole };
@@ -288,15 +365,20 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses assertions, after `%{`.
+    /// Parses assertions, after `%{`. Statements end at `;` and at the end of a line.
     fn assertions(&mut self) -> Result<Vec<Assertion>, Error> {
         let mut assertions = Vec::new();
+        let mut more = false;
         while !self.take_sign("}%") {
             if self.take_sign(";") {
                 continue;
             }
-            let more = !assertions.is_empty() && self.take_word("and");
-            if !more && !self.take_word("assert") {
+            if self.take_word("print") {
+                // A text for a person, which an assertion does not need.
+                self.skip_statement()?;
+                continue;
+            }
+            if !(more && self.take_word("and")) && !self.take_word("assert") {
                 if let Token::Word(word) = self.peek()
                     && unsupported::PYTHON.contains(&word.as_str())
                 {
@@ -308,7 +390,8 @@ impl Parser<'_> {
                 }
                 return Err(self.expected("`assert NAME == VALUE` or `}%`"));
             }
-            assertions.push(self.assertion()?);
+            self.assertion(&mut assertions)?;
+            more = true;
             if self.is_word("or") {
                 let message = "packetdrill's Python code (`or`) is not supported; \
                                expected `and`, `;` or `}%`";
@@ -316,19 +399,39 @@ impl Parser<'_> {
             }
             if self.take_sign(",") {
                 // In Python, this is the message of a failed assertion.
-                if matches!(self.peek(), Token::Text(_)) {
-                    self.advance();
-                } else {
-                    self.word("the message, or its name")?;
+                if !matches!(
+                    self.peek(),
+                    Token::Text(_) | Token::Word(_) | Token::Sign("(" | "[")
+                ) {
+                    return Err(self.expected("the message, or its name"));
                 }
+                self.skip_statement()?;
             }
         }
         Ok(assertions)
     }
 
-    fn assertion(&mut self) -> Result<Assertion, Error> {
+    /// Skips the rest of a statement of Python.
+    fn skip_statement(&mut self) -> Result<(), Error> {
+        let line = self.tokens[self.next.saturating_sub(1)].0.line;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek() {
+                Token::Sign("}%") => return Ok(()),
+                Token::End => return Err(self.expected("`}%`")),
+                Token::Sign(";") if depth == 0 => return Ok(()),
+                _ if depth == 0 && self.at().line > line => return Ok(()),
+                Token::Sign("(" | "[" | "{") => depth += 1,
+                Token::Sign(")" | "]" | "}") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// Parses `VALUE OP VALUE` and, as in Python, `VALUE OP VALUE OP VALUE`.
+    fn assertion(&mut self, assertions: &mut Vec<Assertion>) -> Result<(), Error> {
         let at = self.at();
-        let name = self.word("a field, such as `tcpi_snd_cwnd`")?;
         let signs = [
             ("==", Comparison::Equal),
             ("!=", Comparison::NotEqual),
@@ -337,41 +440,33 @@ impl Parser<'_> {
             ("<", Comparison::Less),
             (">", Comparison::Greater),
         ];
-        let Some((_, comparison)) = signs.into_iter().find(|(sign, _)| self.take_sign(sign)) else {
-            return Err(self.expected("one of ==, !=, <, <=, >, >="));
+        let known = assertions.len();
+        let mut left = match self.peek() {
+            Token::Number(_) | Token::Sign("-") => self.side()?,
+            _ => Value::Name(self.word("a field, such as `tcpi_snd_cwnd`")?),
         };
-        let value = if let Token::Word(word) = self.peek() {
+        while let Some((_, comparison)) = signs.into_iter().find(|(sign, _)| self.take_sign(sign)) {
+            let right = self.side()?;
+            assertions.push(Assertion {
+                at,
+                left,
+                comparison,
+                right: right.clone(),
+            });
+            left = right;
+        }
+        if assertions.len() == known {
+            return Err(self.expected("one of ==, !=, <, <=, >, >="));
+        }
+        Ok(())
+    }
+
+    fn side(&mut self) -> Result<Value, Error> {
+        if let Token::Word(word) = self.peek() {
             let word = word.clone();
             self.advance();
-            Value::Constant(word)
-        } else {
-            Value::Number(self.signed("a number or a constant")?)
-        };
-        Ok(Assertion {
-            at,
-            name,
-            comparison,
-            value,
-        })
-    }
-}
-
-/// `sysctl -q NAME=VALUE`
-fn sysctl(text: &str) -> Result<(String, i64), String> {
-    let expected = "expected `sysctl -q NAME=NUMBER`, the only command there is";
-    let mut words = text.split_whitespace();
-    if words.next() != Some("sysctl") {
-        return Err(expected.to_owned());
-    }
-    let setting = match words.next() {
-        Some("-q" | "-w") => words.next(),
-        other => other,
-    };
-    let (name, value) = setting
-        .and_then(|setting| setting.split_once('='))
-        .ok_or(expected)?;
-    match (value.parse(), words.next()) {
-        (Ok(value), None) => Ok((name.to_owned(), value)),
-        _ => Err(expected.to_owned()),
+            return Ok(Value::Name(word));
+        }
+        self.signed("a number or a constant").map(Value::Number)
     }
 }

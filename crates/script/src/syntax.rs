@@ -14,6 +14,9 @@ pub struct Script {
     pub options: Vec<(Position, String, String)>,
     /// Its events, in order.
     pub events: Vec<Event>,
+    /// Whether a command without a time sets up the kernel, as in scripts of the Linux kernel and of
+    /// packetdrill: see the crate's documentation.
+    pub is_for_linux: bool,
 }
 
 impl Script {
@@ -49,6 +52,8 @@ pub enum When {
     Between(Duration, Duration),
     /// At any time; for expected packets.
     Any,
+    /// A call that begins at the first time after the previous event, and returns at the second.
+    Blocking(Duration, Duration),
 }
 
 /// The action of an event.
@@ -63,7 +68,22 @@ pub enum Action {
     /// `%{ assert … }%`
     Assert(Vec<Assertion>),
     /// `` `sysctl -q NAME=VALUE` ``
-    Sysctl(String, i64),
+    Command(Vec<Setting>),
+}
+
+/// A setting of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// `sysctl NAME=VALUE`: one number or several, or a name.
+    Sysctl(String, String),
+    /// The same in an init script: a shell goes on if the kernel has no such setting.
+    Default(String, String),
+    /// `ip link set dev tun0 mtu N`
+    Mtu(u32),
+    /// `tc qdisc replace dev tun0 root fq`: data is paced.
+    Paced,
+    /// `ethtool -K tun0 tso off gso off`: each segment leaves alone.
+    SegmentsAlone,
 }
 
 /// A segment in the script's numbers.
@@ -170,8 +190,14 @@ pub enum Call {
     Close(i64),
     /// `shutdown(fd, SHUT_WR)`
     ShutdownWrite(i64),
+    /// `shutdown(fd, SHUT_RD)`
+    ShutdownRead(i64),
+    /// `shutdown(fd, SHUT_RDWR)`
+    ShutdownBoth(i64),
     /// `setsockopt(fd, LEVEL, NAME, [value], size)`
     SetOption(i64, String, i64),
+    /// `getsockopt(fd, LEVEL, NAME, [value], [size])`
+    GetOption(i64, String, i64),
     /// `fcntl(fd, …)`
     Fcntl(i64),
 }
@@ -187,26 +213,26 @@ pub enum Expected {
     Error(String),
 }
 
-/// `NAME OP VALUE`
+/// `VALUE OP VALUE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
     /// Its position.
     pub at: Position,
-    /// The name of the figure.
-    pub name: String,
+    /// The left side.
+    pub left: Value,
     /// The comparison.
     pub comparison: Comparison,
-    /// The value compared with.
-    pub value: Value,
+    /// The right side.
+    pub right: Value,
 }
 
-/// The right side of an assertion.
+/// A side of an assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A number.
     Number(i64),
-    /// The name of a constant, such as `TCP_ESTABLISHED`.
-    Constant(String),
+    /// The name of a figure, or of a constant such as `TCP_ESTABLISHED`.
+    Name(String),
 }
 
 /// A comparison of two numbers.

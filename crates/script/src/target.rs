@@ -8,18 +8,51 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The figures that a kernel reports of a connection (`TCP_INFO`, tcp(7)). Our endpoint reports
 /// more.
-pub const KERNEL_FIGURES: [&str; 11] = [
+pub const KERNEL_FIGURES: [&str; 21] = [
     "tcpi_state",
     "tcpi_ca_state",
     "tcpi_snd_cwnd",
     "tcpi_snd_ssthresh",
+    "tcpi_snd_mss",
     "tcpi_rtt",
     "tcpi_rttvar",
     "tcpi_rto",
     "tcpi_min_rtt",
     "tcpi_total_retrans",
     "tcpi_dsack_dups",
+    "tcpi_unacked",
+    "tcpi_sacked",
+    "tcpi_lost",
+    "tcpi_retrans",
+    "tcpi_notsent_bytes",
+    "tcpi_data_segs_out",
+    "tcpi_busy_time",
+    "tcpi_rwnd_limited",
+    "tcpi_sndbuf_limited",
     "timeouts",
+];
+
+/// Other fields of Linux's `struct tcp_info`, which no target reports: assertions on them are skipped.
+pub(crate) const OTHER_FIGURES: [&str; 19] = [
+    "tcpi_advmss",
+    "tcpi_backoff",
+    "tcpi_bytes_acked",
+    "tcpi_bytes_received",
+    "tcpi_bytes_retrans",
+    "tcpi_bytes_sent",
+    "tcpi_delivered",
+    "tcpi_delivered_ce",
+    "tcpi_delivery_rate",
+    "tcpi_delivery_rate_app_limited",
+    "tcpi_fackets",
+    "tcpi_last_data_recv",
+    "tcpi_last_data_sent",
+    "tcpi_options",
+    "tcpi_pacing_rate",
+    "tcpi_probes",
+    "tcpi_rcv_mss",
+    "tcpi_reordering",
+    "tcpi_retransmits",
 ];
 
 /// A TCP that a script drives by calls and packets. Times count from the start of the script.
@@ -50,7 +83,14 @@ pub trait Target {
     ///
     /// # Errors
     /// If the target does not have this setting, or not this value.
-    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String>;
+    fn sysctl(&mut self, name: &str, value: &str) -> Result<(), String>;
+    /// Whether a kernel has this setting.
+    fn knows(&self, _name: &str) -> bool {
+        true
+    }
+    /// Takes a socket option that the script sets on a connection before it writes, ahead of the
+    /// first event. A target that can set it at its time ignores this.
+    fn announce(&mut self, _name: &str, _value: i64) {}
     /// Executes a socket call at `now`.
     ///
     /// # Errors
@@ -74,8 +114,8 @@ pub trait Target {
     fn figures(&self) -> &'static [&'static str];
     /// Whether the target provides this figure. Assertions on other figures are skipped: a kernel
     /// does not report why it refused a segment.
-    fn shows(&self, _name: &str) -> bool {
-        true
+    fn shows(&self, name: &str) -> bool {
+        !OTHER_FIGURES.contains(&name)
     }
 }
 
@@ -100,6 +140,12 @@ pub enum Request<'a> {
     Close(i64),
     /// Shuts down the sending direction.
     ShutdownWrite(i64),
+    /// Shuts down the receiving direction.
+    ShutdownRead(i64),
+    /// Shuts down both directions.
+    ShutdownBoth(i64),
+    /// Reads a socket option by its name.
+    GetOption(i64, &'a str),
     /// Sets a socket option by its name.
     SetOption(i64, &'a str, i64),
 }

@@ -23,6 +23,7 @@ _WORDS = {
     "late": "no result: the machine is too busy",
     "not-applicable": "not applicable",
     "failed": "no result",
+    "invalid": "cannot be run",
 }
 """Outcomes, as printed."""
 
@@ -65,7 +66,7 @@ def run_scripts(options: ScriptOptions) -> None:
     The language is a subset of packetdrill's. The target is a profile of the simulator's TCP, or a Linux kernel.
     """
     from anabranch.errors import RunFailedError, UserError
-    from anabranch.script.outcome import PASSES, read
+    from anabranch.script.outcome import INVALID, PASSES, read, unreadable
 
     check_engine(options.engine, options.kernel)
     if options.stack is not None and options.engine != "sim":
@@ -81,17 +82,27 @@ def run_scripts(options: ScriptOptions) -> None:
         interrupt.watch()
     outcomes = []
     for file, text in scripts:
-        outcomes.append(_run(options, text, str(file)))
+        try:
+            outcome = _run(options, text, str(file))
+        except UserError as error:
+            if len(scripts) == 1:
+                raise
+            # The other scripts are run all the same.
+            outcome = unreadable(str(file), options.engine, error)
+        outcomes.append(outcome)
         if not options.json:
-            _print(outcomes[-1])
+            _print(outcome)
     if options.json:
         print_json([outcome.document() for outcome in outcomes])
-    elif len(outcomes) > 1:
+    elif len(scripts) > 1:
         passed = sum(outcome.outcome == PASSES for outcome in outcomes)
-        console().print(f"\n{passed} of {len(outcomes)} scripts pass")
+        console().print(f"\n{passed} of {len(scripts)} scripts pass")
     failed = sum(outcome.is_failure for outcome in outcomes)
     if failed:
         raise RunFailedError("the script does not pass" if len(outcomes) == 1 else f"{failed} scripts do not pass")
+    wrong = sum(outcome.outcome == INVALID for outcome in outcomes)
+    if wrong:
+        raise UserError(f"{wrong} of {len(outcomes)} scripts cannot be run", hint="see above for each")
 
 
 def _run(options: ScriptOptions, text: str, file: str) -> Outcome:
@@ -112,10 +123,11 @@ def _print(outcome: Outcome) -> None:
     counted = f" in {outcome.agreed} of {outcome.runs} runs" if outcome.runs > 1 else ""
     target = {"sim": "profile", "live": "this kernel; profile of the script:", "kernel": "Linux"}[outcome.engine]
     out = console()
-    style = {"agrees": "green", "not-applicable": "yellow"}.get(outcome.outcome, "red")
+    on = f" ({target} {plain(outcome.stack)})" if outcome.stack else ""
+    style = {"agrees": "green", "not-applicable": "yellow", "invalid": "yellow"}.get(outcome.outcome, "red")
     out.print(
         styled(place),
-        f": {_WORDS[outcome.outcome]}{counted} ({target} {plain(outcome.stack)})",
+        f": {_WORDS[outcome.outcome]}{counted}{on}",
         style=style,
         sep="",
         soft_wrap=True,

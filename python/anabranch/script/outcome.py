@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.errors import UserError
 
-PASSES, FAILS = "agrees", "differs"
+PASSES, FAILS, INVALID = "agrees", "differs", "invalid"
 LIVE_RUNS, MOST_LIVE_RUNS = 3, 12
 """Runs of a script in real time, and the most of them if some are late."""
 _LARGEST = 4 << 20
@@ -45,7 +45,7 @@ class Outcome:
         stack: The profile that it ran on, or the release of the kernel in virtual time.
         outcome: ``agrees``, ``differs``, and on a kernel in real time ``varies`` (from run to run) and ``late`` (the
             machine was too busy). ``not-applicable``: the kernel does not have a setting of the script; ``failed``:
-            there is no result.
+            there is no result; ``invalid``: the script is wrong, or has what the subset lacks (of several scripts).
         agreed: Runs that agreed.
         runs: Runs.
         line: Line of the first difference, from 1.
@@ -68,7 +68,7 @@ class Outcome:
     @property
     def is_failure(self) -> bool:
         """Whether the target violates the script, or there is no result."""
-        return self.outcome not in (PASSES, "not-applicable")
+        return self.outcome not in (PASSES, "not-applicable", INVALID)
 
     def document(self) -> dict[str, Any]:
         """The outcome for ``--json``."""
@@ -95,6 +95,27 @@ def read(file: Path) -> str:
         raise UserError("this is no UTF-8 text", file=str(file), line=line) from None
 
 
+def unreadable(file: str, engine: str, error: UserError) -> Outcome:
+    """The outcome of a script that cannot be run."""
+    return Outcome(file, engine, "", INVALID, 0, 0, error.line, error.column, error.message, ())
+
+
+def init_scripts(text: str, file: str) -> dict[str, str]:
+    """The texts of the init scripts that a script names, by their paths from its folder. Missing ones are left out.
+
+    Raises:
+        UserError: One is too large, or is no text.
+    """
+    from anabranch import _engine
+
+    found = {}
+    for name in _engine.script_files(text):
+        path = Path(file).parent / name
+        if path.is_file():
+            found[name] = read(path)
+    return found
+
+
 def on_profile(text: str, file: str, stack: str | None = None) -> Outcome:
     """Run a script on our TCP, in virtual time.
 
@@ -108,7 +129,7 @@ def on_profile(text: str, file: str, stack: str | None = None) -> Outcome:
     """
     from anabranch import _engine
 
-    return _outcome(_engine.run_script(text, file, stack=stack), text, file, "sim")
+    return _outcome(_engine.run_script(text, file, stack=stack, files=init_scripts(text, file)), text, file, "sim")
 
 
 def on_this_kernel(text: str, file: str) -> Outcome:
@@ -121,7 +142,8 @@ def on_this_kernel(text: str, file: str) -> Outcome:
     from anabranch.live import unavailable
 
     try:
-        told = _engine.run_script(text, file, on_kernel=True, runs=LIVE_RUNS, most=MOST_LIVE_RUNS)
+        files = init_scripts(text, file)
+        told = _engine.run_script(text, file, on_kernel=True, runs=LIVE_RUNS, most=MOST_LIVE_RUNS, files=files)
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
     return _outcome(told, text, file, "live")
@@ -145,7 +167,8 @@ def on_guest(text: str, file: str, kernel: str | None = None) -> Outcome:
 
     image = chosen(kernel)
     with Job() as job:
-        command = calls.ask(job, script=((text, file), {"on_kernel": True}), for_programs=False)
+        keywords = {"on_kernel": True, "files": init_scripts(text, file)}
+        command = calls.ask(job, script=((text, file), keywords), for_programs=False)
         ended = job.run(image, command, limit_s=_LIMIT_S)
         told = calls.script_answer(job, ended, f"the script in the kernel {image.release}")
     return _outcome(told, text, file, "kernel", image.release)

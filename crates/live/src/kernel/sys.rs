@@ -6,4 +6,5 @@ pub mod names;
 pub mod packet;
 pub mod path_mtu;
 pub mod priority;
+pub mod segment;
 pub mod tcp_info;

@@ -1,6 +1,9 @@
 //! The figures of our endpoint that scripts may query.
 
-use anabranch_core::{body::Octets, units::Duration};
+use anabranch_core::{
+    body::Octets,
+    units::{Duration, Instant},
+};
 use anabranch_tcp::{Endpoint, Refusal};
 use anabranch_wire::{DecodeError, Discards};
 
@@ -51,8 +54,23 @@ const OWN: [&str; 34] = [
     "discarded.option-past-end",
 ];
 
+/// Figures of a kernel that our endpoint does not count; assertions on them are skipped.
+pub(super) const LACKING: [&str; 6] = [
+    "tcpi_unacked",
+    "tcpi_sacked",
+    "tcpi_lost",
+    "tcpi_retrans",
+    "tcpi_data_segs_out",
+    "tcpi_busy_time",
+];
+
 /// The figure called `name`; `None` if it is unknown or needs a connection and there is none.
-pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str) -> Option<i64> {
+pub(super) fn of(
+    end: Option<&Endpoint<Octets>>,
+    discards: &Discards,
+    now: Instant,
+    name: &str,
+) -> Option<i64> {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     if let Some(reason) = name.strip_prefix("discarded.") {
         let error = DecodeError::ALL.into_iter().find(|e| e.name() == reason)?;
@@ -76,6 +94,10 @@ pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str
         "tcpi_snd_ssthresh" => snapshot
             .ssthresh
             .map_or(i64::from(i32::MAX), |bytes| number(bytes.get() / mss)),
+        "tcpi_snd_mss" => number(mss),
+        "tcpi_notsent_bytes" => number(end.unsent()),
+        "tcpi_rwnd_limited" => micros(end.limit_times(now).rwnd),
+        "tcpi_sndbuf_limited" => micros(end.limit_times(now).send_buffer),
         "tcpi_rtt" => micros(snapshot.srtt),
         "tcpi_rttvar" => micros(snapshot.rttvar),
         "tcpi_rto" => micros(snapshot.rto),

@@ -2,13 +2,13 @@
 //! well, or by our own names (`--transport.NAME=VALUE`), which another target maps to its own.
 
 use anabranch_congestion::{self as cc};
-use anabranch_core::units::Duration;
+use anabranch_core::units::{Bytes, Duration, text::Limit};
 use anabranch_tcp::{EcnMode, Overrides, Recovery, RecoveryPace, Settings, settings::IdleRestart};
 use serde_json::{Value, json};
 
 use crate::error::choices;
 
-const SYSCTLS: [&str; 18] = [
+const SYSCTLS: [&str; 21] = [
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_timestamps",
@@ -27,6 +27,31 @@ const SYSCTLS: [&str; 18] = [
     "net.ipv4.tcp_retries2",
     "net.ipv4.tcp_syn_retries",
     "net.ipv4.tcp_synack_retries",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+];
+
+/// Settings of Linux with the values at which our TCP behaves as Linux does; without a value, none
+/// has an effect on one connection.
+const AS_LINUX: [(&str, &[&str]); 17] = [
+    ("net.ipv4.tcp_autocorking", &[]),
+    ("net.ipv4.tcp_ecn_fallback", &[]),
+    ("net.ipv4.tcp_fack", &[]),
+    ("net.ipv4.tcp_fastopen", &[]),
+    ("net.ipv4.tcp_fastopen_key", &[]),
+    ("net.ipv4.tcp_min_tso_segs", &[]),
+    ("net.ipv4.tcp_mtu_probing", &["0"]),
+    ("net.ipv4.tcp_no_metrics_save", &[]),
+    ("net.ipv4.tcp_notsent_lowat", &["4294967295", "-1"]),
+    ("net.ipv4.tcp_orphan_retries", &[]),
+    ("net.ipv4.tcp_pacing_ca_ratio", &["120"]),
+    ("net.ipv4.tcp_pacing_ss_ratio", &["200"]),
+    ("net.ipv4.tcp_retries1", &["3"]),
+    ("net.ipv4.tcp_rto_max_ms", &["120000"]),
+    ("net.ipv4.tcp_syncookies", &[]),
+    ("net.ipv4.tcp_tso_win_divisor", &["3"]),
+    ("net.ipv4.tcp_workaround_signed_windows", &["0"]),
 ];
 
 /// The congestion control called `name` with its defaults, or one with parameters in JSON
@@ -70,12 +95,41 @@ fn switch_is_on_or_off(switch: &str) -> bool {
     serde_json::from_value::<Overrides>(json!({ switch: false })).is_ok()
 }
 
+fn is_memory(name: &str) -> bool {
+    matches!(name, "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem")
+}
+
 /// Sets the switches that correspond to a kernel setting.
-pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), String> {
+pub(super) fn sysctl(s: &mut Settings, name: &str, text: &str) -> Result<(), String> {
+    if let Some((_, accepted)) = AS_LINUX.iter().find(|(known, _)| *known == name) {
+        if accepted.is_empty() || accepted.contains(&text) {
+            return Ok(());
+        }
+        return Err(format!(
+            "there is no setting {name}={text} here; expected {}",
+            accepted.join(" or ")
+        ));
+    }
+    let sizes: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
+    if let (true, Ok([_, first, most])) = (is_memory(name), sizes.as_deref()) {
+        if name == "net.ipv4.tcp_wmem" {
+            s.send_autotuning_start = Bytes::new(*first);
+            s.send_buffer = Limit::Bytes(Bytes::new(*most));
+        } else {
+            // Half of the memory is for the segments' headers.
+            s.receive_window = Limit::Bytes(Bytes::new(most / 2));
+        }
+        return Ok(());
+    }
+    let value = match text.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    let value = value.unwrap_or(-1);
     let on = value != 0;
     let unknown = || {
         Err(format!(
-            "there is no setting {name}={value} here; {}",
+            "there is no setting {name}={text} here; {}",
             choices(name, &SYSCTLS)
         ))
     };
@@ -130,7 +184,7 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
                 s.recovery_pace = RecoveryPace::Pipe;
             }
         }
-        "net.ipv4.tcp_early_retrans" if matches!(value, 0 | 3) => {
+        "net.ipv4.tcp_early_retrans" if matches!(value, 0 | 3 | 4) => {
             s.tlp = on && s.recovery == Recovery::Rack;
         }
         "net.ipv4.tcp_frto" => s.frto = on,

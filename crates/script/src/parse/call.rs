@@ -7,7 +7,7 @@ use crate::{
     syntax::{Call, Expected},
 };
 
-const CALLS: [&str; 11] = [
+const CALLS: [&str; 14] = [
     "socket",
     "bind",
     "listen",
@@ -18,6 +18,9 @@ const CALLS: [&str; 11] = [
     "close",
     "shutdown",
     "setsockopt",
+    "getsockopt",
+    "send",
+    "sendto",
     "fcntl",
 ];
 
@@ -51,7 +54,7 @@ impl Parser<'_> {
 
     fn call_on(&mut self, name: &str, descriptor: i64) -> Result<Call, Error> {
         Ok(match name {
-            "read" | "write" => {
+            "read" | "write" | "send" | "sendto" => {
                 self.sign(",")?;
                 self.sign("...")?;
                 self.sign(",")?;
@@ -59,10 +62,43 @@ impl Parser<'_> {
                 let n = self.number("how many octets", 1 << 30)?;
                 let n = u32::try_from(n).expect("bounded");
                 if name == "read" {
-                    Call::Read(descriptor, n)
-                } else {
-                    Call::Write(descriptor, n)
+                    return Ok(Call::Read(descriptor, n));
                 }
+                if name != "write" {
+                    self.sign(",")?;
+                    let at = self.at();
+                    let flags = if let Token::Word(word) = self.peek() {
+                        word.clone()
+                    } else {
+                        self.number("flags", 0)?.to_string()
+                    };
+                    if !matches!(&*flags, "0" | "MSG_NOSIGNAL" | "MSG_DONTWAIT") {
+                        let message =
+                            format!("packetdrill's flag `{flags}` is not supported; expected 0");
+                        return Err(self.unsupported(at, message));
+                    }
+                    self.skip_arguments()?;
+                }
+                Call::Write(descriptor, n)
+            }
+            "getsockopt" => {
+                self.sign(",")?;
+                self.word("a level, such as `SOL_TCP`")?;
+                self.sign(",")?;
+                let option = self.word("an option, such as `TCP_MAXSEG`")?;
+                self.sign(",")?;
+                if matches!(self.peek(), Token::Text(_)) || self.is_sign("{") {
+                    let message = format!(
+                        "packetdrill's texts and structures as values of {option} are not \
+                         supported; expected a number, such as `[1]`"
+                    );
+                    return Err(self.unsupported(self.at(), message));
+                }
+                self.sign("[")?;
+                let value = self.signed("its value")?;
+                self.sign("]")?;
+                self.skip_arguments()?;
+                Call::GetOption(descriptor, option, value)
             }
             "setsockopt" => {
                 self.sign(",")?;
@@ -92,16 +128,15 @@ impl Parser<'_> {
             "shutdown" => {
                 self.sign(",")?;
                 let at = self.at();
-                let how = self.word("`SHUT_WR`")?;
-                if how != "SHUT_WR" {
-                    let message = format!("`{how}`: expected `SHUT_WR`, the only way there is");
-                    return Err(if matches!(how.as_str(), "SHUT_RD" | "SHUT_RDWR") {
-                        self.unsupported(at, message)
-                    } else {
-                        self.error_at(at, message)
-                    });
+                match &*self.word("`SHUT_WR`, `SHUT_RD` or `SHUT_RDWR`")? {
+                    "SHUT_WR" => Call::ShutdownWrite(descriptor),
+                    "SHUT_RD" => Call::ShutdownRead(descriptor),
+                    "SHUT_RDWR" => Call::ShutdownBoth(descriptor),
+                    how => {
+                        let message = format!("`{how}`: expected SHUT_WR, SHUT_RD or SHUT_RDWR");
+                        return Err(self.error_at(at, message));
+                    }
                 }
-                Call::ShutdownWrite(descriptor)
             }
             _ => {
                 self.skip_arguments()?;
@@ -125,6 +160,12 @@ impl Parser<'_> {
                 Token::Sign("..." | "," | "|") | Token::Word(_) | Token::Number(_) => {
                     self.advance();
                 }
+                // A number in brackets, such as the size of an option.
+                Token::Sign("[") if matches!(self.tokens[self.next + 1].1, Token::Number(_)) => {
+                    self.advance();
+                    self.advance();
+                    self.sign("]")?;
+                }
                 Token::Sign("{" | "[") | Token::Text(_) => {
                     let message = "packetdrill's structures and texts as arguments are not \
                                    supported: expected `...`";
@@ -140,10 +181,11 @@ impl Parser<'_> {
             return Ok(Expected::Any);
         }
         let value = self.signed("the return value of the call, or `?`")?;
-        if value != -1 {
-            return Ok(Expected::Value(value));
-        }
-        let name = self.word("the name of the error, such as `EAGAIN`")?;
+        let name = if value == -1 {
+            Some(self.word("the name of the error, such as `EAGAIN`")?)
+        } else {
+            None
+        };
         if self.take_sign("(") {
             while !self.take_sign(")") {
                 if *self.peek() == Token::End {
@@ -152,6 +194,6 @@ impl Parser<'_> {
                 self.advance();
             }
         }
-        Ok(Expected::Error(name))
+        Ok(name.map_or(Expected::Value(value), Expected::Error))
     }
 }

@@ -1,43 +1,32 @@
 //! Parts of packetdrill's language that this subset does not have, for messages that say so.
 
 /// Options of packetdrill's command line, which a script may also begin with.
-pub(super) const OPTIONS: [&str; 26] = [
-    "bind_port",
+pub(super) const OPTIONS: [&str; 16] = [
     "code_command",
     "code_format",
     "code_sockopt",
-    "connect_port",
     "define",
     "dry_run",
-    "gateway_ip",
     "init_scripts",
-    "ip_version",
     "is_anyip",
-    "local_ip",
     "mss",
     "netdev_ip",
-    "netmask_ip",
     "no_checksum",
-    "non_fatal",
-    "remote_ip",
-    "send_omit_free",
     "so_filename",
     "so_flags",
     "speed",
     "tcp_ts_ecr_scaled",
-    "tcp_ts_tick_usecs",
     "udp_encaps",
     "verbose",
 ];
 
 /// Socket calls.
-pub(super) const CALLS: [&str; 18] = [
+pub(super) const CALLS: [&str; 16] = [
     "cap_set",
     "epoll_create",
     "epoll_ctl",
     "epoll_wait",
     "getsockname",
-    "getsockopt",
     "ioctl",
     "open",
     "pipe",
@@ -47,7 +36,6 @@ pub(super) const CALLS: [&str; 18] = [
     "recvmsg",
     "sendfile",
     "sendmsg",
-    "sendto",
     "splice",
     "writev",
 ];

@@ -286,6 +286,44 @@ pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
     })
 }
 
+/// Divides a packet after `len` octets of its payload; `None` if it has no more. FIN and PSH belong
+/// to the second part.
+pub(super) fn divide(octets: &[u8], len: u32) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+    let wrong = |error| format!("the target has sent a packet that is wrong: {error}");
+    let (ip, protocol, segment) = wire::decode_ip(octets).map_err(wrong)?;
+    if protocol != Protocol::Tcp {
+        return Ok(None);
+    }
+    let (tcp, options, payload) = wire::decode_tcp(&ip, segment).map_err(wrong)?;
+    let Some((first, rest)) = payload.split_at_checked(len as usize) else {
+        return Ok(None);
+    };
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let part = |header: TcpHeader, payload| {
+        let mut out = Vec::new();
+        let packet = TcpPacket {
+            ip: &ip,
+            header: &header,
+            options,
+            payload: Carried::Octets(payload),
+        };
+        wire::encode_tcp(&packet, Prefix::whole(&mut out))
+            .map(|_| out)
+            .map_err(|error| error.to_string())
+    };
+    let begin = TcpHeader {
+        flags: Flags(tcp.flags.0 & !(Flags::FIN.0 | Flags::PSH.0)),
+        ..tcp
+    };
+    let end = TcpHeader {
+        seq: tcp.seq.wrapping_add(len),
+        ..tcp
+    };
+    Ok(Some((part(begin, first)?, part(end, rest)?)))
+}
+
 /// Applies a fault to a packet.
 fn spoil(packet: &mut Vec<u8>, ip: &IpHeader, fault: Fault) -> Result<(), String> {
     let tcp = ip.version.header_len();

@@ -112,6 +112,15 @@ fn matches(expected: &Item, found: &Item, ticks: u64) -> bool {
     }
 }
 
+/// Whether `next` continues the burst that `found` begins.
+pub(super) fn continues(found: &Header, next: &Header) -> bool {
+    next.len > 0
+        && next.seq == found.seq.wrapping_add(found.len)
+        && next.ack == found.ack
+        && !next.flags.any(Flags::SYN)
+        && !next.flags.any(Flags::RST)
+}
+
 /// Checks that the payload is the written stream at its position and does not exceed it.
 pub(super) fn check_payload(
     packet: &[u8],

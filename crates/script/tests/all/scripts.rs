@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::wrong::{How, Wrong};
-use anabranch_script::{Action, EndpointTarget, Position, Script, parse, run};
+use anabranch_script::{Action, EndpointTarget, Position, Script, Setting, parse, run};
 use anabranch_wire::{Ports, Version};
 
 const PORTS: Ports = Ports {
@@ -127,10 +127,15 @@ fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
                 .events
                 .iter_mut()
                 .filter_map(|event| match &mut event.action {
-                    Action::Sysctl(known, value) if known == name => Some(value),
+                    Action::Command(settings) => Some(settings),
+                    _ => None,
+                })
+                .flatten()
+                .filter_map(|setting| match setting {
+                    Setting::Sysctl(known, value) if known == name => Some(value),
                     _ => None,
                 });
-            *set.next().expect("the script sets it") = value.parse().expect("a number");
+            value.clone_into(set.next().expect("the script sets it"));
         }
         let mut target = EndpointTarget::new((v4(), PORTS), 0);
         let outcome = match how {
