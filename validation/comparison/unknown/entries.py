@@ -114,7 +114,7 @@ def westwood() -> Made:
     ]
     labels = ["published, table 1", _runs_of(LINKS, "ns2"), "Anabranch, `westwood-plus` as in Linux"]
     if (linux := _linux_westwood()) is not None:
-        rows.append(Row("Linux", LINUX, linux[1:]))
+        rows.append(Row("Linux, 30 s", LINUX, linux[1:]))
         labels.append(linux[0])
     return Made(
         ["Westwood+, throughput (Mbit/s)", "all links on", "with the control"],
@@ -143,7 +143,7 @@ def order() -> Made:
     ]
     labels = ["published, table 1", _runs_of(LINKS, "ns2"), "Anabranch"]
     if (linux := _linux_off()) is not None:
-        rows.append(Row("Linux", LINUX, [linux.measures[name] for name in VARIANTS]))
+        rows.append(Row("Linux, 30 s", LINUX, [linux.measures[name] for name in VARIANTS]))
         labels.append(linux.label)
     axis = "Throughput, all links on (Mbit/s)"
     return _by_variant(rows, labels, axis, axis)
@@ -171,7 +171,7 @@ def control() -> Made:
         "Anabranch",
     ]
     if (linux := _linux_loses()) is not None:
-        rows.append(Row("Linux", LINUX, [linux.measures[name] for name in VARIANTS]))
+        rows.append(Row("Linux, 30 s", LINUX, [linux.measures[name] for name in VARIANTS]))
         labels.append(linux.label)
     least = min(0.0, *(value for row in rows for value in row.values))
     head = "throughput lost with the control (%)"

@@ -19,8 +19,11 @@ from comparison.oracle import ROOT
 _MEASURE = re.compile(r"(?:^|, )([A-Za-z][\w ]*?) (-?\d[\d.e+-]*|inf)\b")
 _ENGINES = {"kernel": "virtual time", "live": "real time"}
 """Files of runs with a Linux kernel, the first of them preferred, and the kind of time."""
-_PATHS = {("link-aggregation", "live"): ", 1 ms between the switches, 30 s"}
-"""Runs over another path than the study's, as the label says."""
+_PATHS = {
+    ("link-aggregation", "live"): ", 1 ms between the switches, 30 s",
+    ("link-aggregation", "kernel"): ", 30 s",
+}
+"""Runs over another path than the study's, or shorter ones, as the label says."""
 
 
 @dataclass(frozen=True)
