@@ -32,6 +32,16 @@ SHOWN = (*(metric.name for metric in METRICS), WINDOW)
 """The order of metrics in tables and figures."""
 
 
+def is_of_kernels(comparisons: Sequence[Comparison]) -> bool:
+    """Whether runs in kernels in virtual time replace the live runs."""
+    return any(comparison.engine == "kernel" for comparison in comparisons)
+
+
+def reference_runs(comparisons: Sequence[Comparison]) -> str:
+    """The runs whose differences are the floor of the errors."""
+    return "runs at other phases of a tick" if is_of_kernels(comparisons) else "live runs"
+
+
 def holds(result: Result) -> bool:
     """Whether an error is at most half of another control's, or at most the distance between live runs."""
     return result.error <= result.floor or (result.other is not None and result.error <= OF_OTHERS * result.other)
@@ -125,8 +135,8 @@ def _apart(comparisons: Sequence[Comparison]) -> Iterator[str]:
         if len(results) - len(outside) < TELLING * len(results):
             yield (
                 f"{metric}: in {len(outside)} of {len(results)} scenarios the error is more than {OF_OTHERS:g} of "
-                f"another congestion control's, and more than live runs differ by; at most "
-                f"{1 - TELLING:.0%} was expected: {', '.join(outside)}"
+                f"another congestion control's, and more than the difference between {reference_runs(comparisons)}; at "
+                f"most {1 - TELLING:.0%} was expected: {', '.join(outside)}"
             )
 
 

@@ -17,19 +17,16 @@ from anabranch.validate.judge import (
     TELLING,
     TOLD_APART,
     holds,
+    is_of_kernels,
     is_telling,
     needs_the_control,
+    reference_runs,
     summary,
 )
 from anabranch.validate.measure import RETRANSMITTED, SHARES
 
 _HEADINGS = ("scenario", "metric", "sim", "live", "error", "live against live", "other control", "blind formula", "")
 _OF_KERNELS = {"live": "kernel", "live against live": "within a tick"}
-
-
-def is_of_kernels(comparisons: Sequence[Comparison]) -> bool:
-    """Whether runs in kernels in virtual time replace the live runs."""
-    return any(comparison.engine == "kernel" for comparison in comparisons)
 
 
 def headings(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
@@ -72,7 +69,7 @@ def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple
 def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """The verdicts of a validation, line by line."""
     told = summary(comparisons)
-    theirs = "runs of other parts of a tick" if is_of_kernels(comparisons) else "live runs"
+    theirs = reference_runs(comparisons)
     for metric, band in BANDS.items():
         if metric in told:
             figures = told[metric]
@@ -84,10 +81,10 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
         if metric in told:
             within, count = told[metric]["within"], told[metric]["scenarios"]
             yield (
-                f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what {theirs} differ by, "
-                f"in {within:.0f} of {count:.0f} scenarios; {TELLING:.0%} is expected; of the "
-                f"{told[metric]['telling']:.0f} in which {theirs} differ by less than that distance, in "
-                f"{told[metric]['within_telling']:.0f}"
+                f"{metric}: in {within:.0f} of {count:.0f} scenarios ({TELLING:.0%} is expected) the error is at most "
+                f"{OF_OTHERS:g} of another control's, or at most the difference between {theirs}; in "
+                f"{told[metric]['telling']:.0f} scenarios {theirs} differ by less than another control, and the error "
+                f"is within these bounds in {told[metric]['within_telling']:.0f} of them"
             )
     usable = [comparison for comparison in comparisons if comparison.results]
     every = sum(
