@@ -643,7 +643,9 @@ ENTRIES = {
     entry.name: entry
     for entry in (
         Entry("L3", LINKS, _results("L3"), "ns-2's Westwood+ keeps at least half of its window", westwood),
-        Entry("L6", LINKS, _results("L6"), "the order depends on the form of Westwood+, and no setting gives it", order),
+        Entry(
+            "L6", LINKS, _results("L6"), "the order depends on the form of Westwood+, and no setting gives it", order
+        ),
         Entry("L7", LINKS, _results("L7"), "the settings of the control", control),
         Entry("L1-L5", LINKS, _results("L1", "L2", "L4", "L5"), "the links that have the printed 5 ms", delay),
         Entry("F4-F5", QUEUES, _results("F4", "F5"), "the multiplier that equal shares need", static),
