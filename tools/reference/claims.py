@@ -25,9 +25,10 @@ acknowledgments, its initial window of ten and HyStart, and most of its runs are
 - **Reordering**: the report's path and time.
 - **Fairness**: 40 s in place of 90 s. A kernel in virtual time has no Compound TCP; its Reno stands in for it in F2, F3,
   F6 and F7.
-- **Link aggregation**: 30 s in place of 100 s, so that most variants are still climbing at the end. L6 to L8 have 1 ms
+- **Link aggregation**: 30 s in place of 100 s, so that most variants are still climbing at the end. In 100 s the model
+  of Linux meets L2 ([figures](link-aggregation.md#the-kernel-in-virtual-time)). L6 to L8 have 1 ms
   between the switches in place of 5 ms. The check of L9 has the times of a run of 100 s
-  ([why that matters](link-aggregation.md#the-kernel-in-virtual-time)); *inf s* there means not within the run.
+  (same place); *inf s* there means not within the run.
 - **Multipath**: the same path ten times as fast, and half of the file.
 
 The linked pages name for each claim its measurement, a wrong system on which its check fails, and the share of the
