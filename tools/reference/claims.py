@@ -19,8 +19,8 @@ Five published studies, claim by claim. *Simulator* is the figure in the study's
 of a Linux kernel's TCP, judged by the same check: of the [kernel in virtual time](../guides/kernel.md) if it
 can run the claim, else of the live engine (marked *real time*).
 
-A live run does not repeat the paper, and its verdict is none on the paper's measurement. The kernel keeps its delayed
-acknowledgments, its initial window of ten and HyStart, and most of its runs are shorter:
+A live run does not repeat the paper, and its verdict says nothing about the paper's figures. The kernel keeps its delayed
+acknowledgments, its initial window of ten and HyStart, and most runs are shorter:
 
 - **Reordering**: the report's path and time.
 - **Fairness**: 40 s in place of 90 s. A kernel in virtual time has no Compound TCP; its Reno stands in for it in F2, F3,
