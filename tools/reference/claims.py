@@ -19,12 +19,12 @@ Five published studies, claim by claim. *Simulator* is the figure in the study's
 of a Linux kernel's TCP, judged by the same check: of the [kernel in virtual time](../guides/kernel.md) if it
 can run the claim, else of the live engine (marked *real time*).
 
-A live run does not repeat the paper, and its verdict says nothing about the paper's figures. The kernel keeps its delayed
-acknowledgments, its initial window of ten and HyStart, and most runs are shorter:
+A live run does not repeat the paper, and its verdict says nothing about the paper's figures. The kernel keeps its
+delayed acknowledgments, its initial window of ten and HyStart, and most runs are shorter:
 
 - **Reordering**: the report's path and time.
-- **Fairness**: 40 s in place of 90 s. A kernel in virtual time has no Compound TCP; its Reno stands in for it in F2, F3,
-  F6 and F7.
+- **Fairness**: 40 s in place of 90 s. A kernel in virtual time has no Compound TCP; its Reno stands in for it in F2,
+  F3, F6 and F7.
 - **Link aggregation**: 30 s in place of 100 s, so that most variants are still climbing at the end. In 100 s the model
   of Linux meets L2 ([figures](link-aggregation.md#the-kernel-in-virtual-time)). L6 to L8 have 1 ms
   between the switches in place of 5 ms. The check of L9 has the times of a run of 100 s
