@@ -67,6 +67,7 @@ pub fn parse_with(
         file,
         files,
         is_for_linux: false,
+        has_timestamp_tick: false,
     };
     let mut options = Vec::new();
     while parser.take_sign("--") {
@@ -94,6 +95,7 @@ pub fn parse_with(
         options,
         events,
         is_for_linux: parser.is_for_linux,
+        has_timestamp_tick: parser.has_timestamp_tick,
     })
 }
 
@@ -103,6 +105,7 @@ pub(crate) struct Parser<'a> {
     file: &'a str,
     files: &'a BTreeMap<String, String>,
     is_for_linux: bool,
+    has_timestamp_tick: bool,
 }
 
 impl Parser<'_> {
@@ -256,6 +259,7 @@ impl Parser<'_> {
                 );
                 return Err(self.unsupported(value_at, message));
             }
+            self.has_timestamp_tick |= name == "tcp_ts_tick_usecs";
             return Ok(None);
         }
         Ok(Some((at, name, value)))

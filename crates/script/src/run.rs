@@ -382,7 +382,7 @@ impl Runner<'_> {
             found.flags = found.flags | next.flags;
             self.floor = self.floor.max(when);
         }
-        let mut fields = packet::fields(expected, &found, self.tolerance);
+        let mut fields = packet::fields(expected, &found, self.stamps());
         let what = packet::difference(&fields);
         let in_time = sent + self.tolerance >= first && sent <= latest;
         if what.is_some() || !in_time {
@@ -402,6 +402,13 @@ impl Runner<'_> {
             return Err(self.differs(at, message, fields));
         }
         Ok(sent)
+    }
+
+    /// How far timestamps may be apart, in milliseconds; `None` if a script for Linux does not give their
+    /// tick, as for packetdrill.
+    fn stamps(&self) -> Option<u64> {
+        let given = !self.script.is_for_linux || self.script.has_timestamp_tick;
+        given.then(|| self.tolerance.as_picos().div_ceil(1_000_000_000))
     }
 
     /// Waits for a packet until `latest`; returns whether there is one.

@@ -17,6 +17,9 @@ pub struct Script {
     /// Whether a command without a time sets up the kernel, as in scripts of the Linux kernel and of
     /// packetdrill: see the crate's documentation.
     pub is_for_linux: bool,
+    /// Whether the script gives the tick of timestamps (`--tcp_ts_tick_usecs`), so that their values are
+    /// compared.
+    pub has_timestamp_tick: bool,
 }
 
 impl Script {

@@ -149,6 +149,7 @@ impl Parser<'_> {
         let text = match self.peek() {
             Token::Word(text) => text.clone(),
             Token::Sign(".") => String::new(),
+            Token::Number(text) if ace(text).is_some() => text.clone(),
             Token::Number(text) => {
                 let known: String = FLAGS.iter().map(|(letter, _)| *letter).collect();
                 let message = format!(
@@ -175,6 +176,10 @@ impl Parser<'_> {
             Flags::NONE
         };
         for letter in text.chars() {
+            if let Some(ace) = ace_bits(letter) {
+                flags |= ace;
+                continue;
+            }
             let Some((_, flag)) = FLAGS.into_iter().find(|(known, _)| *known == letter) else {
                 let known: String = FLAGS.iter().map(|(letter, _)| *letter).collect();
                 let message = format!("`{letter}` is no flag: expected some of {known}");
@@ -298,4 +303,22 @@ impl Parser<'_> {
         }
         Ok(Item::AccEcn(AccEcn::new(order, &fields)))
     }
+}
+
+/// The bits of the ACE field (RFC 9768 §3.2.2) that a digit stands for.
+fn ace_bits(digit: char) -> Option<Flags> {
+    let number = digit.to_digit(8)?;
+    let bits = [(4, Flags::AE), (2, Flags::CWR), (1, Flags::ECE)];
+    let set = bits.into_iter().filter(|(bit, _)| number & bit != 0);
+    Some(set.fold(Flags::NONE, |flags, (_, flag)| flags | flag))
+}
+
+/// The digit in the flags `5.` or `.5`.
+fn ace(text: &str) -> Option<Flags> {
+    let digit = text.strip_prefix('.').or_else(|| text.strip_suffix('.'))?;
+    let mut digits = digit.chars();
+    digits
+        .next()
+        .and_then(ace_bits)
+        .filter(|_| digits.next().is_none())
 }

@@ -1,7 +1,6 @@
 //! Compares a packet with the expectation of a script.
 
-use anabranch_core::units::Duration;
-use anabranch_wire::Flags;
+use anabranch_wire::{Flags, accecn::Counter};
 
 use super::numbers::{self, take_apart};
 use crate::{
@@ -20,7 +19,10 @@ const ECN: &str = "ECN field";
 const OPTIONS: &str = "options";
 
 /// The two packets field by field. PSH and the order of options do not count.
-pub(super) fn fields(expected: &Header, found: &Header, tolerance: Duration) -> Vec<Field> {
+///
+/// `stamps` says how far the values of timestamps may be apart, in milliseconds; `None`: as far as they
+/// will.
+pub(super) fn fields(expected: &Header, found: &Header, stamps: Option<u64>) -> Vec<Field> {
     let flags = |header: &Header| header.flags.0 & !Flags::PSH.0;
     let field = |name, expected: String, actual: String, differs| Field {
         name,
@@ -66,7 +68,7 @@ pub(super) fn fields(expected: &Header, found: &Header, tolerance: Duration) -> 
             OPTIONS,
             expected.options.to_string(),
             found.options.to_string(),
-            !same_options(&expected.options, &found.options, tolerance),
+            !same_options(&expected.options, &found.options, stamps),
         ),
     ]
 }
@@ -85,11 +87,10 @@ pub(super) fn difference(fields: &[Field]) -> Option<&'static str> {
     })
 }
 
-fn same_options(expected: &Options, found: &Options, tolerance: Duration) -> bool {
+fn same_options(expected: &Options, found: &Options, stamps: Option<u64>) -> bool {
     let (Options::List(expected), Options::List(found)) = (expected, found) else {
         return true;
     };
-    let ticks = tolerance.as_picos().div_ceil(1_000_000_000);
     let counts = |items: &[Item]| -> Vec<Item> {
         let padding = |item: &&Item| !matches!(item, Item::Nop | Item::End);
         items.iter().filter(padding).cloned().collect()
@@ -98,16 +99,19 @@ fn same_options(expected: &Options, found: &Options, tolerance: Duration) -> boo
     expected.len() == found.len()
         && expected
             .iter()
-            .all(|item| found.iter().any(|other| matches(item, other, ticks)))
+            .all(|item| found.iter().any(|other| matches(item, other, stamps)))
 }
 
-/// Timestamps may differ by the tolerance, in milliseconds.
-fn matches(expected: &Item, found: &Item, ticks: u64) -> bool {
+fn matches(expected: &Item, found: &Item, stamps: Option<u64>) -> bool {
     match (expected, found) {
         (Item::Timestamps(value, echo), Item::Timestamps(other, other_echo)) => {
-            u64::from(value.wrapping_sub(*other).cast_signed().unsigned_abs()) <= ticks
-                && echo == other_echo
+            let apart = u64::from(value.wrapping_sub(*other).cast_signed().unsigned_abs());
+            stamps.is_none_or(|stamps| apart <= stamps) && echo == other_echo
         }
+        // The order of the counters is the sender's choice (RFC 9768 §3.2.3).
+        (Item::AccEcn(one), Item::AccEcn(other)) => [Counter::Ect0, Counter::Ce, Counter::Ect1]
+            .into_iter()
+            .all(|counter| one.field(counter) == other.field(counter)),
         _ => expected == found,
     }
 }

@@ -216,3 +216,34 @@ fn mistakes_have_a_cause() {
         "{message}"
     );
 }
+
+/// Digits in the flags are the ACE field, AccECN counters may come in any order, and the values of
+/// timestamps count only with their tick.
+#[test]
+fn packets_of_accecn_are_compared() {
+    let text = "`sysctl -q net.ipv4.tcp_ecn=3`
+ 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 listen(3, 1) = 0
++.1 < SEWA 0:0(0) win 32792 <mss 1000,sackOK,nop,nop,TS val 9 ecr 0>
++0 > SW. 0:0(0) ack 1 <mss 1460,sackOK,TS val 100 ecr 9,ECN e1b 1 ceb 0 e0b 1>
++.1 < [ect0] W. 1:1(0) ack 1 win 30000 <nop,nop,TS val 10 ecr 100>
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 500) = 500
++0 > [ect0] P.5 1:501(500) ack 1 <nop,nop,TS val 555 ecr 10>
++.1 < [ect0] 5. 1:1(0) ack 501 win 30000 <nop,nop,TS val 11 ecr 200>
+";
+    let done = |text: &str| carry_out_any(text);
+    assert_eq!(done(text), Ok(()));
+    let ticks = done(&format!("--tcp_ts_tick_usecs=1000\n{text}"));
+    assert!(ticks.is_err_and(|message| message.contains("the options differ")));
+    let other = done(&text.replace("P.5 ", "P.4 "));
+    assert!(other.is_err_and(|message| message.contains("the flags differ")));
+    let more = done(&text.replace("ceb 0 e0b 1>", "ceb 1 e0b 1>"));
+    assert!(more.is_err_and(|message| message.contains("the options differ")));
+    assert!(done(&text.replace("P.5 ", "P.8 ")).is_err());
+}
+
+fn carry_out_any(text: &str) -> Result<(), String> {
+    let script = parse_with(text, "s.pkt", &BTreeMap::new()).map_err(|error| error.to_string())?;
+    run(&script, &mut EndpointTarget::default(), 1000).map_err(|error| error.to_string())
+}
