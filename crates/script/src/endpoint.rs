@@ -395,7 +395,7 @@ impl Target for EndpointTarget {
                 (Some(_), Request::Write(..)) if self.is_write_shut => Answer::Error("EPIPE"),
                 (Some(end), Request::Write(_, octets)) => write(end, octets),
                 (Some(end), Request::Close(_)) => {
-                    // Data that nobody will read is lost, which the peer has to know (RFC 1122
+                    // Unread data is lost, and the peer has to know (RFC 1122
                     // §4.2.2.13, RFC 2525 §2.17).
                     if end.readable() > 0 {
                         end.abort(instant(now));

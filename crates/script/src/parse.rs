@@ -82,7 +82,7 @@ pub fn parse_with(
             .error("the script is empty: expected an event, such as `+0 < S 0:0(0) win 1000`"));
     }
     if parser.is_for_linux {
-        // Linux is what such a script is about, with the control that it has by default.
+        // Such a script is about Linux and its default control.
         let start = Position { line: 1, column: 1 };
         let linux = [("stack", "linux"), ("cc", "cubic")];
         options.splice(

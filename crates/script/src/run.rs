@@ -239,7 +239,7 @@ impl Runner<'_> {
         self.try_blocked(then)
     }
 
-    /// Tells the target the options that the script sets on a connection before it writes.
+    /// Announces the options that the script sets on a connection before it writes.
     fn announce(&mut self) {
         for event in &self.script.events {
             match &event.action {

@@ -7,7 +7,7 @@ use anabranch_core::{
 use anabranch_tcp::{Endpoint, Refusal};
 use anabranch_wire::{DecodeError, Discards};
 
-/// All figures: first those of a kernel, then those only of our endpoint.
+/// All figures: a kernel's first, then further ones of our endpoint.
 pub(super) const ALL: [&str; crate::KERNEL_FIGURES.len() + OWN.len()] = {
     let mut all = [""; crate::KERNEL_FIGURES.len() + OWN.len()];
     let (kernel, _) = all.split_at_mut(crate::KERNEL_FIGURES.len());

@@ -98,8 +98,8 @@ fn append(
             ["tc", "qdisc", "add" | "replace", "dev", _, "root", "fq"] => {
                 settings.push(Setting::Paced);
             }
-            // What these do is so in each new network: no metrics are kept, and the device has no
-            // queue that delays packets.
+            // Without effect in a new network, which keeps no metrics and whose device has no queue that
+            // delays packets.
             ["ip", "tcp_metrics", ..]
             | [
                 "tc",

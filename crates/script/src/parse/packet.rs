@@ -305,7 +305,7 @@ impl Parser<'_> {
     }
 }
 
-/// The bits of the ACE field (RFC 9768 §3.2.2) that a digit stands for.
+/// The bits of the ACE field (RFC 9768 §3.2.2) that a digit sets.
 fn ace_bits(digit: char) -> Option<Flags> {
     let number = digit.to_digit(8)?;
     let bits = [(4, Flags::AE), (2, Flags::CWR), (1, Flags::ECE)];

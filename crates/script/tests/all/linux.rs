@@ -156,7 +156,7 @@ fn a_closed_attempt_to_connect_is_over() {
     assert_eq!(carry_out(text), Ok(()));
 }
 
-/// RFC 1122 §4.2.2.13: the peer learns that nobody will read its data.
+/// RFC 1122 §4.2.2.13: a RST reports unread data to the peer.
 #[test]
 fn close_with_unread_data_resets() {
     let end = SERVER.find("   +0 write").expect("it is there");
