@@ -286,7 +286,7 @@ def test_an_invalid_source_is_refused(cache: Path, tmp_path: Path) -> None:
         build.build("/nowhere/tree")
 
 
-@pytest.mark.parametrize("source", ["_INIT_SOURCE", "_PRELOAD_SOURCE", "CONFIG"])
+@pytest.mark.parametrize("source", ["_INIT_SOURCE", "_PRELOAD_SOURCE", "_DCACHE_HEADER", "CONFIG"])
 def test_the_recipe_changes_with_each_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str) -> None:
     before = build.recipe()
     other = tmp_path / "source"

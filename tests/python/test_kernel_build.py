@@ -69,6 +69,15 @@ def write_makefile(tree: Path, compiles: str = "true", without: str = "NET_SCH_D
     (tree / "Makefile").write_text(f"WITHOUT = {without}\n{MAKEFILE.format(compiles=compiles)}")
 
 
+def test_dentries_are_destroyed_without_a_switch_to_another_task(cache: Path, tree: Path) -> None:
+    """Detects a build without the header that keeps the poll of `shrink_dcache_parent()` from standing still."""
+    write_makefile(tree, compiles='echo "$(CFLAGS_dcache.o)" >$(CURDIR)/flags')
+    build.build(str(tree))
+    option, header = (tree / "flags").read_text("utf-8").split()
+    assert option == "-include"
+    assert "#undef cond_resched" in Path(header).read_text("utf-8")
+
+
 def test_a_build_leaves_one_kernel_and_names_the_missing_options(cache: Path, tree: Path) -> None:
     said: list[str] = []
     image = build.build(str(tree), say=said.append)

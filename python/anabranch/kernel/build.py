@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,7 @@ _HERE = Path(__file__).parent
 CONFIG = _HERE / "guest" / "config"
 _INIT_SOURCE = _HERE / "guest" / "init.c"
 _PRELOAD_SOURCE = _HERE / "guest" / "preload.c"
+_DCACHE_HEADER = _HERE / "guest" / "dcache.h"
 _NAME = re.compile(r"linux-source-(\d+\.\d+)(\.0)?\.tar\.(xz|zst|bz2)")
 """Debian's archive has the version ``6.12``, and Ubuntu's ``6.17.0``."""
 _KCONFIG = "Kconfig"
@@ -47,8 +49,8 @@ Say = Callable[[str], None]
 
 
 def recipe() -> str:
-    """Hash of the inputs of an image: the configuration, and the sources of the programs that go with the kernel."""
-    sources = (CONFIG, _INIT_SOURCE, _PRELOAD_SOURCE)
+    """Hash of the inputs of an image: the configuration, the sources of its programs, and our header for the kernel."""
+    sources = (CONFIG, _INIT_SOURCE, _PRELOAD_SOURCE, _DCACHE_HEADER)
     return hashlib.sha256(b"".join([*(path.read_bytes() for path in sources), _TICK.encode()])).hexdigest()[:12]
 
 
@@ -222,7 +224,8 @@ def _compile(tree: Path, work: Path, made: Path, jobs: int, say: Say) -> list[st
     say("compiling: a few minutes")
     lines: list[str] = []
     compiled = steps = 0
-    with _started([*make, f"-j{jobs}", "linux"], stderr=subprocess.STDOUT) as process:
+    header = f"CFLAGS_dcache.o=-include {shlex.quote(str(_DCACHE_HEADER)).replace('$', '$$')}"
+    with _started([*make, header, f"-j{jobs}", "linux"], stderr=subprocess.STDOUT) as process:
         for line in process.stdout or ():
             lines = [*lines[-40:], line.rstrip()]
             compiled += line.lstrip().startswith(("CC ", "AS "))
