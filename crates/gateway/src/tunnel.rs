@@ -74,6 +74,9 @@ pub struct Transmit {
     pub route: Route,
     /// The ECN field for its IP header.
     pub ecn: Ecn,
+    /// Whether it probes the path MTU. It must not be a part of a batch: virtual links deliver
+    /// batches whose parts exceed their MTU.
+    pub is_mtu_probe: bool,
 }
 
 /// The reason why an inner packet was refused.

@@ -25,6 +25,7 @@ impl Pending {
     fn takes(&self, length: usize, marks: Marks) -> bool {
         self.count == 0
             || (!self.is_complete
+                && !marks.is_alone
                 && marks == self.marks
                 && length <= self.segment
                 && self.count < SEGMENTS
@@ -121,6 +122,20 @@ mod tests {
         };
         pending.add(&[0; 1_400], marks);
         assert!(pending.takes(1_400, marks) && !pending.takes_unmarked(1_400));
+    }
+
+    #[test]
+    fn a_probe_of_the_path_mtu_is_alone() {
+        let alone = Marks {
+            is_alone: true,
+            ..Marks::default()
+        };
+        let mut pending = Pending::default();
+        pending.add(&[0; 1_400], Marks::default());
+        assert!(!pending.takes(1_400, alone));
+        let mut pending = Pending::default();
+        pending.add(&[0; 1_400], alone);
+        assert!(!pending.takes(1_400, alone) && !pending.takes_unmarked(1_400));
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Marks {
     /// then. If a probe fails during an outage, the kernel gives the next hop up and repeats the
     /// request only once per second.
     pub is_confirmed: bool,
+    /// Whether the datagram must be sent alone, not as a part of a batch.
+    pub is_alone: bool,
 }
 
 /// The binding of a socket.
@@ -515,7 +517,11 @@ mod tests {
         let to = there.socket.local_addr().expect("it is bound");
         for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ce, Ecn::Ect1] {
             let is_confirmed = ecn == Ecn::Ce;
-            let marks = Marks { ecn, is_confirmed };
+            let marks = Marks {
+                ecn,
+                is_confirmed,
+                ..Marks::default()
+            };
             for count in [1, 3] {
                 assert_eq!(here.send(&vec![1; count * 100], 100, to, marks), 0);
                 let mut length = 0;

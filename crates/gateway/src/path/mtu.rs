@@ -4,6 +4,10 @@
 //! - The search is binary, and its first probe is the ceiling: most paths deliver it.
 //! - A black hole is suspected from packets that are lost while smaller ones arrive (§4.3), and
 //!   confirmed by probes of the present size: a full queue also drops several packets in a row.
+//! - Some large packets may arrive although the path's MTU has shrunk: one of several parallel links
+//!   has a smaller MTU, or a virtual link carries batches that its MTU would not permit. Probes check
+//!   the present size if many large packets are lost, whether others arrive or not, and at intervals
+//!   if none was sent (§5.1.1, `CONFIRMATION_TIMER`). Only a probe ends such a check.
 
 use anabranch_core::units::Duration;
 
@@ -21,6 +25,15 @@ const MAX_PROBES: u32 = 3;
 const RAISE: Duration = Duration::from_secs(600);
 /// Consecutive losses of large packets that indicate a smaller path MTU.
 const BLACK_HOLE: u32 = 6;
+/// Losses of large packets within [`WINDOW`] after which the present size is checked.
+const OFTEN: u32 = 12;
+/// The window of these losses, and the least time between two such checks.
+const WINDOW: Duration = Duration::from_secs(5);
+/// Consecutive probes that a check must lose if other large packets arrive. On a path that loses 3 of
+/// 10 packets of any size, one check in 1,400 does.
+const CHECKS: u32 = 6;
+/// The present size is checked after this time without an arrival of about that size.
+const CONFIRM: Duration = Duration::from_secs(30);
 
 /// The search.
 #[derive(Debug, Clone)]
@@ -31,7 +44,16 @@ pub struct Mtu {
     tries: u32,
     outstanding: Option<(u64, usize)>,
     at: Instant,
+    /// The time at which the search is repeated.
+    raise: Instant,
+    /// The time at which the present size is checked if no packet of about that size arrives.
+    confirm: Instant,
     losses: u32,
+    /// Losses of large packets since `counted`, and the time from which the next check may begin.
+    lost: u32,
+    counted: Instant,
+    /// Whether probes check the present size although packets of that size may arrive.
+    is_checked: bool,
     /// The highest number of a packet of about the present size that arrived.
     proven: u64,
     /// Whether probes of the present size are to confirm it.
@@ -46,7 +68,12 @@ impl Default for Mtu {
             tries: 0,
             outstanding: None,
             at: Instant::START,
+            raise: Instant::START,
+            confirm: Instant::START,
             losses: 0,
+            lost: 0,
+            counted: Instant::START,
+            is_checked: false,
             proven: 0,
             is_doubted: false,
         }
@@ -61,7 +88,7 @@ impl Mtu {
     }
 
     fn candidate(&self) -> usize {
-        if self.is_doubted {
+        if self.is_doubted || self.is_checked {
             self.works
         } else if self.fails > CEILING {
             CEILING
@@ -79,13 +106,22 @@ impl Mtu {
     /// The size of a probe that is due.
     #[must_use]
     pub fn probe(&self, now: Instant) -> Option<usize> {
-        (now >= self.at && !self.is_complete()).then(|| self.candidate())
+        (now >= self.at && self.is_probing()).then(|| self.candidate())
     }
 
-    /// The time at which the next probe is due.
+    const fn is_probing(&self) -> bool {
+        self.is_checked || !self.is_complete()
+    }
+
+    /// The time at which the next probe is due, or may be.
     #[must_use]
     pub fn probe_at(&self) -> Option<Instant> {
-        (!self.is_complete() || self.works < CEILING).then_some(self.at)
+        if self.is_probing() {
+            return Some(self.at);
+        }
+        let raise = (self.works < CEILING).then_some(self.raise);
+        let confirm = (self.works > BASE).then_some(self.confirm);
+        raise.into_iter().chain(confirm).min()
     }
 
     /// Records a probe, which counts as lost after `timeout`.
@@ -95,22 +131,40 @@ impl Mtu {
         self.at = now + timeout;
     }
 
-    /// Handles the passage of time: a probe may be lost, or a search may be due again.
+    /// Handles the passage of time: a probe may be lost, or a search or a check may be due.
     pub fn advance(&mut self, now: Instant) {
-        if now < self.at {
+        if !self.is_probing() {
+            if self.works < CEILING && now >= self.raise {
+                self.fails = CEILING + 1;
+                self.at = now;
+            } else if self.works > BASE && now >= self.confirm {
+                self.check(now);
+            }
             return;
         }
-        if self.is_complete() && self.works < CEILING {
-            self.fails = CEILING + 1;
-        } else if self.outstanding.is_some() && self.tries >= MAX_PROBES && self.is_doubted {
+        if now < self.at || self.outstanding.is_none() {
+            return;
+        }
+        let few = self.is_checked && self.losses < BLACK_HOLE;
+        if self.tries < if few { CHECKS } else { MAX_PROBES } {
+            return;
+        }
+        if self.is_doubted || self.is_checked {
             *self = Self {
                 at: now,
+                counted: now,
                 ..Self::default()
             };
-        } else if self.outstanding.is_some() && self.tries >= MAX_PROBES {
+        } else {
             self.fails = self.candidate();
             self.settle(now);
         }
+    }
+
+    /// Begins a check of the present size.
+    const fn check(&mut self, now: Instant) {
+        self.is_checked = true;
+        (self.tries, self.outstanding, self.at) = (0, None, now);
     }
 
     /// Handles a restart of the other end: numbers begin again. Probes continue.
@@ -120,38 +174,52 @@ impl Mtu {
     }
 
     fn settle(&mut self, now: Instant) {
-        (self.tries, self.outstanding) = (0, None);
-        self.at = if self.is_complete() { now + RAISE } else { now };
+        (self.tries, self.outstanding, self.at) = (0, None, now);
+        if self.is_complete() {
+            self.raise = now + RAISE;
+        }
     }
 
     /// Records the arrival of a packet of this size.
     pub fn on_arrived(&mut self, number: u64, octets: usize, now: Instant) {
+        let is_probe = self.outstanding == Some((number, octets));
         if octets + STEP >= self.works {
             self.losses = 0;
             self.proven = self.proven.max(number);
+            self.confirm = now + CONFIRM;
             if self.is_doubted {
                 self.is_doubted = false;
                 self.settle(now);
             }
         }
-        if octets > self.works
-            && self
-                .outstanding
-                .is_some_and(|(probe, size)| probe == number && size == octets)
-        {
+        if is_probe && self.is_checked {
+            self.is_checked = false;
+            (self.lost, self.counted) = (0, now + WINDOW);
+            (self.tries, self.outstanding) = (0, None);
+        } else if is_probe && octets > self.works {
             self.works = octets;
             self.settle(now);
         }
     }
 
     /// Records a packet of this size that was lost while later ones arrived. If one of the later
-    /// ones had about the present size, the size is not the reason.
+    /// ones had about the present size, the size is not the reason, unless many are lost.
     pub fn on_lost(&mut self, number: u64, octets: usize, now: Instant) {
-        if octets <= BASE || octets > self.works || number < self.proven {
+        if octets <= BASE || octets > self.works {
+            return;
+        }
+        if now.saturating_since(self.counted) > WINDOW {
+            (self.lost, self.counted) = (0, now);
+        }
+        self.lost += 1;
+        if self.lost >= OFTEN && now >= self.counted && !self.is_probing() {
+            self.check(now);
+        }
+        if number < self.proven {
             return;
         }
         self.losses += 1;
-        if self.losses >= BLACK_HOLE && !self.is_doubted {
+        if self.losses >= BLACK_HOLE && !self.is_doubted && !self.is_checked {
             self.is_doubted = true;
             (self.tries, self.outstanding, self.at) = (0, None, now);
         }

@@ -358,6 +358,7 @@ impl Tunnel {
                     path: id,
                     route,
                     ecn: Ecn::NotEct,
+                    is_mtu_probe: false,
                 };
                 self.outbox
                     .push_back((transmit, initiation.encode().to_vec()));
@@ -474,8 +475,12 @@ impl Tunnel {
 
     fn reply(&mut self, path: PathId, route: Route, datagram: Vec<u8>) {
         if self.outbox.len() < OUTBOX {
-            let ecn = Ecn::NotEct;
-            let transmit = Transmit { path, route, ecn };
+            let transmit = Transmit {
+                path,
+                route,
+                ecn: Ecn::NotEct,
+                is_mtu_probe: false,
+            };
             self.outbox.push_back((transmit, datagram));
         }
     }

@@ -176,7 +176,8 @@ impl Tunnel {
         let uncounted = path.ledger.add(sent, &mut self.pool);
         path.rate.on_unknown(uncounted);
         path.rate.on_sent(octets, self.is_held_back, now);
-        if kind == Kind::MtuProbe && octets > BASE {
+        let is_mtu_probe = kind == Kind::MtuProbe && octets > BASE;
+        if is_mtu_probe {
             path.mtu
                 .on_probe(number, octets, now, path.round_trip.late());
         } else if kind == Kind::MtuProbe {
@@ -196,6 +197,7 @@ impl Tunnel {
             path: id,
             route,
             ecn,
+            is_mtu_probe,
         })
     }
 

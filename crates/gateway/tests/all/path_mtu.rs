@@ -104,7 +104,7 @@ fn consecutive_losses_do_not_lower_the_path_mtu() {
     assert_eq!(mtu.size(), 1_472);
     // A later packet of this size arrived.
     mtu.on_arrived(30, 1_472, now);
-    for number in 10..30 {
+    for number in 20..30 {
         mtu.on_lost(number, 1_472, now);
     }
     assert_eq!((mtu.size(), mtu.probe(now)), (1_472, None));
@@ -124,6 +124,61 @@ fn consecutive_losses_do_not_lower_the_path_mtu() {
             mtu.advance(now);
         }
         assert_eq!(mtu.size(), if is_black_hole { 1_200 } else { 1_472 });
+    }
+}
+
+/// One of two parallel links has a smaller MTU: every second large packet is lost.
+#[test]
+fn a_shrunk_mtu_is_noticed_although_some_large_packets_arrive() {
+    let wait = Duration::from_millis(50);
+    // Whether probes arrive, and the number of probes of the present size until the check ends.
+    for (arrives, probes) in [(true, 1), (false, 6)] {
+        let mut now = Instant::START;
+        let mut mtu = Mtu::default();
+        mtu.on_probe(0, 1_472, now, wait);
+        mtu.on_arrived(0, 1_472, now);
+        let mut seen = 0;
+        for number in (2..).step_by(2) {
+            now = now + MS * 10;
+            mtu.advance(now);
+            if mtu.size() < 1_472 || seen == 1 && arrives {
+                break;
+            }
+            if mtu.probe(now).is_some() {
+                mtu.on_probe(10_000 + seen, 1_472, now, wait);
+                seen += 1;
+                if arrives {
+                    mtu.on_arrived(10_000, 1_472, now);
+                }
+            }
+            mtu.on_arrived(number, 1_472, now);
+            mtu.on_lost(number - 1, 1_472, now);
+            assert!(mtu.is_complete(), "packets of this size are still sent");
+        }
+        assert_eq!(seen, probes);
+        assert_eq!(mtu.size(), if arrives { 1_472 } else { 1_200 });
+        assert!(now.saturating_since(Instant::START) < MS * 600);
+        // The next check begins no earlier than 5 s later.
+        for number in (20_000..20_100).step_by(2) {
+            mtu.on_arrived(number, mtu.size(), now);
+            mtu.on_lost(number - 1, mtu.size(), now);
+        }
+        assert_eq!(mtu.probe(now), (!arrives).then_some(1_472));
+    }
+}
+
+/// A path that carries no large packets for the time being must not lose the first ones later.
+#[test]
+fn a_shrunk_mtu_is_noticed_without_traffic() {
+    let mut network = Network::new(19, vec![[Wire::default(); 2]], false);
+    network.run(MS * 3_000);
+    for wire in &mut network.wires[0] {
+        wire.mtu = 1_300;
+    }
+    network.run(MS * 33_000);
+    for end in [0, 1] {
+        let found = network.stats(end).paths[0].mtu;
+        assert!((1_292..=1_300).contains(&found), "{found}");
     }
 }
 

@@ -244,6 +244,7 @@ impl Gateway {
                 let marks = Marks {
                     ecn: transmit.ecn,
                     is_confirmed: peer.delivers(transmit.path),
+                    is_alone: transmit.is_mtu_probe,
                 };
                 let route = transmit.route;
                 if !self.ways.is_closed(route.local) {

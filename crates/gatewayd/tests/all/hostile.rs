@@ -9,8 +9,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    thread::JoinHandle,
-    time::Duration,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use rustix::net::sockopt::set_ip_tos;
@@ -106,7 +106,7 @@ fn forward(orders: &Orders) {
         while let (Ok((length, _)), Some(client)) = (inside.recv_from(&mut buffer), client) {
             let _ = outside.send_to(&buffer[..length], client);
         }
-        std::thread::sleep(Duration::from_micros(200));
+        thread::sleep(Duration::from_micros(200));
     }
 }
 
@@ -212,6 +212,45 @@ fn an_mtu_reduction_during_a_transfer_is_detected() {
     wait("the smaller MTU", || mtus().iter().all(|&mtu| mtu <= 1292));
 }
 
+/// The far ends of the links drop larger packets without a message. Batches pass them whole, whatever
+/// their MTU.
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_silent_mtu_reduction_is_noticed_within_seconds() {
+    let hosts = both_up();
+    let mtus = || {
+        let status = hosts[0].status();
+        let paths = &status["peers"]["other"]["paths"];
+        ["one", "two"].map(|path| paths[path]["mtu"].as_u64().unwrap_or_default())
+    };
+    wait("the links' MTU", || mtus() == [1472; 2]);
+    for link in ["w1", "w2"] {
+        let words = ["qdisc", "add", "dev", link, "root", "tbf"];
+        let shape = ["rate", "20mbit", "burst", "64kb", "latency", "100ms"];
+        let mut command = hosts[0].command("tc");
+        let done = command.args(words).args(shape).status();
+        assert!(done.expect("it runs").success());
+    }
+    let is_small = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let moving = scope.spawn(|| {
+            let shrink = || {
+                for link in ["w1", "w2"] {
+                    hosts[1].ip(&["link", "set", link, "mtu", "1320"]);
+                }
+                is_small.store(true, Ordering::Relaxed);
+            };
+            transfer(&hosts, shrink) == content()
+        });
+        wait("a quarter", || is_small.load(Ordering::Relaxed));
+        let since = Instant::now();
+        wait("the smaller MTU", || mtus().iter().all(|&mtu| mtu <= 1292));
+        assert!(since.elapsed() < Duration::from_secs(5));
+        assert!(moving.join().expect("no panic"), "the content differs");
+        assert!(since.elapsed() < Duration::from_secs(20));
+    });
+}
+
 fn of_process(host: &Host, name: &str) -> u64 {
     let pid = host.gateway.as_ref().expect("it is up").id();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
@@ -249,7 +288,7 @@ fn a_garbage_flood_neither_stops_transfers_nor_fills_memory() {
                 // A full buffer drops it, as a network does.
                 let _ = socket.send_to(&datagram, "10.1.0.2:51900");
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     });
     assert!(transfer(&hosts, || {}) == content(), "the content differs");
@@ -299,7 +338,7 @@ fn an_overload_uses_no_more_memory_than_documented() {
                 // A full buffer drops it, as a network does.
                 let _ = socket.send_to(&[7; 1_400], "10.9.0.2:7000");
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     });
     flood.join().expect("no panic");
