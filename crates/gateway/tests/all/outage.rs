@@ -36,6 +36,45 @@ fn network(seed: u64) -> Network {
     network
 }
 
+/// A path that returns shows the loss of its packets, not that of the outage, also if it carries only
+/// probes afterwards.
+#[test]
+fn an_outage_does_not_count_as_loss() {
+    for outage in [400, 3_000, 20_000] {
+        for is_busy in [false, true] {
+            let mut network = Network::new(outage, vec![[Wire::default(); 2]], false);
+            network.run(MS * 1_000);
+            if is_busy {
+                network.flow(0, BULK, MS * 2, MS * (2_000 + outage));
+            }
+            network.run(MS * 2_000);
+            set_dead(&mut network, &[0], true);
+            network.run(MS * outage);
+            set_dead(&mut network, &[0], false);
+            for _ in 0..40 {
+                network.run(MS * 1_000);
+                for end in [0, 1] {
+                    let loss = network.stats(end).paths[0].loss;
+                    assert!(loss < 0.02, "{loss} after {outage} ms, busy: {is_busy}");
+                }
+            }
+        }
+    }
+}
+
+/// Random loss still counts, on a path that carries only probes, too.
+#[test]
+fn random_loss_counts() {
+    let wire = Wire {
+        loss: 0.2,
+        ..Wire::default()
+    };
+    let mut network = Network::new(3, vec![[wire; 2]], false);
+    network.run(MS * 200_000);
+    let loss = network.stats(1).paths[0].loss;
+    assert!((0.1..0.3).contains(&loss), "{loss}");
+}
+
 /// The age of the packets when they arrive is bounded by the age of their class when they leave
 /// (1 s and 200 ms, twice that for retransmissions), the delay of the path, and the wait for gaps.
 #[test]
