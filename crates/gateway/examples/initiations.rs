@@ -114,8 +114,8 @@ fn receive(reception: &mut Reception, peer: [u8; 32], kind: &str, count: u32) ->
     let last = admit_all(reception, &made, now, interval);
     let nanos = begin.elapsed().as_nanos() as f64 / f64::from(count);
     let is_right = match kind {
-        "wrong code" | "unknown key" => matches!(last, Some(Admission::Refused)),
-        "code" => matches!(last, Some(Admission::Cookie(_) | Admission::Refused)),
+        "wrong code" | "unknown key" => matches!(last, Some(Admission::Refused(_))),
+        "code" => matches!(last, Some(Admission::Cookie(_) | Admission::Refused(_))),
         "code beyond the rate" | "cookie" => matches!(last, Some(Admission::Limited)),
         _ => matches!(last, Some(Admission::Opened(..))),
     };

@@ -17,7 +17,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
-    crypto::{Entropy, Identity, Jar, MacKey, Meter, Opened, mac, open},
+    crypto::{Entropy, Identity, Jar, MacKey, Meter, Opened, Unread, mac, open},
     time::Instant,
     wire::{CookieReply, Initiation, MAC},
 };
@@ -49,7 +49,7 @@ const RECENT: usize = 2_048;
 #[derive(Debug)]
 pub enum Admission {
     /// It is not for this end, not authentic, or of an unknown peer.
-    Refused,
+    Refused(Unread),
     /// It exceeds the rate.
     Limited,
     /// A cookie is demanded.
@@ -126,7 +126,7 @@ impl Reception {
         let octets = initiation.encode();
         let covered = &octets[..Initiation::BEFORE_MAC1];
         if !self.own.is_mac1(covered, &initiation.mac1) {
-            return Admission::Refused;
+            return Admission::Refused(Unread::Misdirected);
         }
         let is_paid = self.jar.is_paid(initiation, from, now, entropy);
         let [cookies, paid] = &mut self.prefixes;
@@ -150,11 +150,12 @@ impl Reception {
             }
         }
         let is_known = |peer: &[u8; 32]| self.peers.contains_key(peer);
-        let Some(opened) = open(&self.identity, initiation, is_known, entropy) else {
-            return Admission::Refused;
+        let opened = match open(&self.identity, initiation, is_known, entropy) {
+            Ok(opened) => opened,
+            Err(why) => return Admission::Refused(why),
         };
         let Some(&peer) = self.peers.get(&opened.peer) else {
-            return Admission::Refused;
+            return Admission::Refused(Unread::Unknown(opened.peer));
         };
         self.recent.insert(initiation, peer);
         Admission::Opened(peer, Box::new(opened))

@@ -3,6 +3,7 @@
 mod change;
 mod choice;
 mod handshakes;
+mod hindrance;
 mod homes;
 mod lanes;
 mod protection;
@@ -11,6 +12,7 @@ mod sending;
 mod spare;
 mod stats;
 
+pub use hindrance::Hindrance;
 pub use stats::{ClassStats, Counters, PathStats, Stats};
 
 use anabranch_core::{packet::Ecn, units::Duration};

@@ -41,6 +41,8 @@ pub struct Domains {
     inside: Vec<IpNet>,
     /// The time of the next resolution; `None` if there are no domains.
     due: Option<Instant>,
+    /// Messages about domains whose last resolution failed.
+    failures: BTreeMap<String, String>,
 }
 
 impl Domains {
@@ -55,6 +57,8 @@ impl Domains {
             known.retain(|address, _| self.may_have(*address));
             self.known.insert(name, known);
         }
+        self.failures
+            .retain(|name, _| self.known.contains_key(name));
         self.due = (!self.known.is_empty()).then_some(now);
     }
 
@@ -115,6 +119,19 @@ impl Domains {
         count(self) != before
     }
 
+    /// Notes the outcome of a domain's resolution: the message if it failed.
+    pub fn note(&mut self, name: &str, failure: Option<&String>) {
+        match failure {
+            Some(why) => self.failures.insert(name.to_owned(), why.clone()),
+            None => self.failures.remove(name),
+        };
+    }
+
+    /// The message about a domain whose last resolution failed.
+    pub fn failure(&self, name: &str) -> Option<&str> {
+        self.failures.get(name).map(String::as_str)
+    }
+
     /// The addresses of a domain.
     pub fn addresses(&self, name: &str) -> impl Iterator<Item = IpAddr> {
         let known = self.known.get(name).into_iter();
@@ -137,7 +154,7 @@ fn is_public(address: IpAddr) -> bool {
 }
 
 /// The domains of a configuration, without duplicates.
-fn domains(config: &Config) -> BTreeSet<String> {
+pub fn domains(config: &Config) -> BTreeSet<String> {
     let bypasses = config.bypass.0.iter();
     let domains = bypasses.flat_map(|(_, bypass)| &bypass.domain.0);
     domains.map(|domain| domain.0.clone()).collect()

@@ -47,6 +47,7 @@ use crate::{
     resolver::{self, Addresses, Name, Resolver},
     status::{self, Dropped, Rejected, Request, StatusSocket},
     store::Store,
+    strangers::Strangers,
     too_big::TooBig,
     usage::Usage,
     ways::{Happened, Ways},
@@ -91,6 +92,8 @@ struct Gateway {
     peers: Directory,
     dropped: Dropped,
     rejected: Rejected,
+    /// Messages about handshakes of no peer.
+    strangers: Strangers,
     buffer: Vec<u8>,
     received: Vec<u8>,
     /// The peers whose datagrams were read since the last delivery.
@@ -184,6 +187,7 @@ pub fn up(
         identity,
         dropped: Dropped::default(),
         rejected: Rejected::default(),
+        strangers: Strangers::default(),
         buffer: Vec::new(),
         received: vec![0; LARGEST],
         senders: Vec::new(),
@@ -381,6 +385,9 @@ impl Gateway {
             let path = self.ways.name(path);
             self.log.say(&format!("peer {name}: path {path} {what}"));
         });
+        if let Some(hindrance) = peer.new_hindrance() {
+            self.log.say(&format!("peer {}: {hindrance}", peer.name));
+        }
         if peer.is_routed || !peer.tunnel.is_up() {
             return;
         }
@@ -408,7 +415,12 @@ impl Gateway {
                 continue;
             };
             let name = self.ways.name(path);
-            self.log.say(&format!("path {name}: {what}"));
+            let lack = match what {
+                Happened::Lost => self.lack(path),
+                Happened::Changed => None,
+            };
+            let why = lack.map(|lack| format!(": {lack}")).unwrap_or_default();
+            self.log.say(&format!("path {name}: {what}{why}"));
             for peer in self.peers.all() {
                 match what {
                     Happened::Lost => peer.tunnel.on_carrier_loss(path, now),

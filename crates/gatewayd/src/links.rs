@@ -19,6 +19,8 @@ const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 pub struct Link {
     /// The interface index, which differs after the interface was deleted and created again.
     pub index: usize,
+    /// Whether it is set up.
+    pub is_up: bool,
     /// Whether it is up and has its carrier.
     pub is_running: bool,
     /// Its addresses.
@@ -43,6 +45,7 @@ impl Links {
             let running =
                 InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING | InterfaceFlags::IFF_LOWER_UP;
             link.is_running = entry.flags.contains(running);
+            link.is_up = entry.flags.contains(InterfaceFlags::IFF_UP);
             let Some(address) = entry.address else {
                 continue;
             };

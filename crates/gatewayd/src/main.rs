@@ -34,6 +34,7 @@ mod servers;
 mod socket;
 mod status;
 mod store;
+mod strangers;
 mod too_big;
 mod usage;
 mod watch;
@@ -236,7 +237,9 @@ fn run(command: Command) -> Result<String, Failure> {
             let of_links = links
                 .iter()
                 .flat_map(|links| remarks::remarks(&config, links));
-            for remark in of_links.chain(config.counts_caps(&file).err()) {
+            let of_domains = remarks::of_domains(&config);
+            let all = of_links.chain(of_domains);
+            for remark in all.chain(config.counts_caps(&file).err()) {
                 eprintln!("remark: {}", shown::terminal(&remark));
             }
             Ok(shown::terminal(&report::report(&config)))

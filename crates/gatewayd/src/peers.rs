@@ -9,7 +9,7 @@ use anabranch_gateway::{
     policy::{Class, Match, Rule},
     sources::Sources,
     time::Instant,
-    tunnel::{self, PathConfig, Tunnel},
+    tunnel::{self, Hindrance, PathConfig, Tunnel},
     wire::{PATHS, PathId},
 };
 use ipnet::IpNet;
@@ -68,6 +68,8 @@ pub struct Peer {
     trials: BTreeMap<PathId, Trial>,
     /// The reasons of silent paths.
     reasons: BTreeMap<PathId, Reason>,
+    /// The reason without a session at the last call of [`Self::new_hindrance`].
+    hindrance: Option<Hindrance>,
     /// The codes of reasons that were returned to be logged since the path last delivered.
     logged: BTreeSet<(PathId, &'static str)>,
 }
@@ -122,6 +124,13 @@ impl Peer {
     /// other end's reports.
     pub fn delivers(&self, path: PathId) -> bool {
         self.delivered[path.index()]
+    }
+
+    /// The reason why no session begins, if it is new since the last call.
+    pub fn new_hindrance(&mut self) -> Option<Hindrance> {
+        let now = self.tunnel.hindrance();
+        let before = std::mem::replace(&mut self.hindrance, now);
+        now.filter(|_| now != before)
     }
 
     /// Whether it has addresses to try.
@@ -349,6 +358,7 @@ pub fn peer(
         paths,
         trials: trials.collect(),
         reasons: BTreeMap::new(),
+        hindrance: None,
         logged: BTreeSet::new(),
     }
 }

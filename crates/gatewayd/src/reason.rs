@@ -6,7 +6,7 @@ use std::{
 };
 
 use anabranch_core::units::Duration;
-use anabranch_gateway::time::Instant;
+use anabranch_gateway::{time::Instant, tunnel::Hindrance};
 use rustix::io::Errno;
 
 use crate::{
@@ -27,6 +27,10 @@ pub enum Reason {
     NoInterface(String),
     NoAddress(IpAddr),
     NoCarrier,
+    /// The interface is administratively down.
+    Down(String),
+    /// Answers of the other end arrive and cannot be opened.
+    PresharedKey,
     /// No endpoint has an address yet.
     NoEndpoint,
     /// The interface lacks an address of the other end's family.
@@ -80,6 +84,8 @@ impl Reason {
             Self::NoInterface(_) => "no_interface",
             Self::NoAddress(_) => "no_address",
             Self::NoCarrier => "no_carrier",
+            Self::Down(_) => "interface_down",
+            Self::PresharedKey => Hindrance::PresharedKey.code(),
             Self::NoEndpoint => "no_endpoint",
             Self::Family { .. } => "wrong_family",
             Self::NoRoute { .. } => "no_route",
@@ -101,6 +107,8 @@ impl fmt::Display for Reason {
             Self::NoInterface(name) => write!(f, "no interface {name}"),
             Self::NoAddress(address) => write!(f, "no address {address}"),
             Self::NoCarrier => f.write_str("no carrier"),
+            Self::Down(name) => write!(f, "{name} is set down"),
+            Self::PresharedKey => Hindrance::PresharedKey.fmt(f),
             Self::NoEndpoint => f.write_str("no endpoint has an address"),
             Self::Family { place, remote } => {
                 let family = if remote.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -158,10 +166,11 @@ pub fn lack(bind: &Bind, links: &Links) -> Option<Reason> {
     if bind.is_any() {
         return None;
     }
-    match (bind.link(links), &bind.interface) {
+    match (bind.named_link(links), &bind.interface) {
         (None, Some(name)) => Some(Reason::NoInterface(name.clone())),
         (None, None) => Some(Reason::NoAddress(bind.address.ip())),
-        (Some(link), _) => (!link.is_running).then_some(Reason::NoCarrier),
+        (Some((name, link)), _) if !link.is_up => Some(Reason::Down(name.to_owned())),
+        (Some((_, link)), _) => (!link.is_running).then_some(Reason::NoCarrier),
     }
 }
 
@@ -176,6 +185,8 @@ pub struct SilentPath<'a> {
     pub since: Instant,
     /// Whether another path to the same peer delivers.
     pub others_deliver: bool,
+    /// The reason why no session begins, if one is known.
+    pub hindrance: Option<Hindrance>,
 }
 
 impl SilentPath<'_> {
@@ -205,7 +216,9 @@ impl SilentPath<'_> {
                 others_deliver: self.others_deliver,
             })
         };
+        let is_unreadable = self.hindrance == Some(Hindrance::PresharedKey);
         before
+            .or_else(|| is_unreadable.then_some(Reason::PresharedKey))
             .or(failure)
             .or_else(|| reverse_path(self.bind, remote.ip(), links, reach, now))
             .or_else(silent)

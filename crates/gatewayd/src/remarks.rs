@@ -1,16 +1,28 @@
 //! Remarks of `check` about the state of this machine: paths that could not send now, although they
 //! may be able to later, and the protection.
 
+use std::{
+    collections::BTreeMap,
+    sync::mpsc::channel,
+    thread,
+    time::{self, Duration},
+};
+
 use anabranch_gateway::time::Instant;
 
 use crate::{
+    bypass,
     config::{Config, Endpoint, Way},
+    dns::Direct,
     links::Links,
     protect,
     reach::Reach,
     reason::{Reason, before_sending, reverse_path},
-    ways,
+    resolver, ways,
 };
+
+/// The time for which `check` waits for the resolver.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The remarks, in the order of paths.
 pub fn remarks(config: &Config, links: &Links) -> Vec<String> {
@@ -26,6 +38,42 @@ pub fn remarks(config: &Config, links: &Links) -> Vec<String> {
     remarks
 }
 
+/// The remarks about domains of bypasses that have no address now. A resolver that does not answer
+/// delays `check` by [`PATIENCE`].
+pub fn of_domains(config: &Config) -> Vec<String> {
+    let (answer, answers) = channel();
+    for domain in bypass::domains(config) {
+        let answer = answer.clone();
+        let name = (domain, 0);
+        // A thread that waits for the resolver ends with the process.
+        thread::spawn(move || {
+            let outcome = resolver::look_up(&name, &Direct::new(), false);
+            let _ = answer.send((name.0, outcome.err()));
+        });
+    }
+    drop(answer);
+    let until = time::Instant::now() + PATIENCE;
+    let mut open = bypass::domains(config);
+    let mut failures = BTreeMap::new();
+    while let Ok((domain, failure)) =
+        answers.recv_timeout(until.saturating_duration_since(time::Instant::now()))
+    {
+        open.remove(&domain);
+        failures.extend(failure.map(|why| (domain, why)));
+    }
+    failures.extend(open.into_iter().map(|domain| {
+        let label = resolver::label(&(domain.clone(), 0));
+        (domain, format!("{label}: no name server answers"))
+    }));
+    let mut remarks = Vec::new();
+    for (name, bypass) in &config.bypass.0 {
+        let domains = bypass.domain.0.iter();
+        let failed = domains.filter_map(|domain| failures.get(&domain.0));
+        remarks.extend(failed.map(|why| format!("bypass {name}: {why}")));
+    }
+    remarks
+}
+
 /// The interface or address that this machine lacks now.
 fn lack((_, way): &(String, Way), links: &Links) -> Option<String> {
     let interfaces: Vec<&str> = links.0.keys().map(String::as_str).collect();
@@ -35,6 +83,9 @@ fn lack((_, way): &(String, Way), links: &Links) -> Option<String> {
             interface.0,
             interfaces.join(", ")
         )),
+        (Some(interface), _) if links.0.get(&interface.0).is_some_and(|link| !link.is_up) => {
+            Some(format!("`{}` is set down now", interface.0))
+        }
         (Some(interface), _)
             if links
                 .0

@@ -151,6 +151,9 @@ counters! {
 pub struct BypassReport {
     /// The addresses of its domains.
     pub addresses: Vec<IpAddr>,
+    /// Why the last resolution of a domain failed, by domain; earlier versions do not report it.
+    #[serde(default)]
+    pub unresolved: BTreeMap<String, String>,
 }
 
 /// A peer.
@@ -164,6 +167,13 @@ pub struct PeerReport {
     /// Whether it carries the traffic of its group; `null` without a group.
     #[serde(default)]
     pub carries: Option<bool>,
+    /// The reason why no session begins, as far as this end can tell; earlier versions do not report
+    /// it.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// The reason's name.
+    #[serde(default)]
+    pub cause: Option<String>,
     /// The largest packet that its tunnel carries.
     #[serde(default)]
     pub mtu: u16,
@@ -261,6 +271,9 @@ impl Report {
                 let all: Vec<String> = bypass.addresses.iter().map(ToString::to_string).collect();
                 let _ = writeln!(text, "bypass {name}: {}", all.join(", "));
             }
+            for why in bypass.unresolved.values() {
+                let _ = writeln!(text, "bypass {name}: {why}");
+            }
         }
         write_counts(&mut text, "rejected", self.rejected.reasons());
         write_counts(&mut text, "dropped", self.dropped.reasons());
@@ -333,6 +346,9 @@ impl PeerReport {
             self.repaired_packets,
             self.reordered_packets
         );
+        if let Some(reason) = &self.reason {
+            let _ = writeln!(text, "  {reason}");
+        }
         let traffic = match earlier {
             Some(_) => ["out Mbit/s", "in Mbit/s"],
             None => ["sent", "received"],

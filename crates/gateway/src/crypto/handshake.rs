@@ -135,15 +135,29 @@ pub struct Opened {
     pub stamp: u64,
 }
 
-/// Reads an initiation of an initiator whose public key `is_known`. `None` if it is not authentic.
-#[must_use]
+/// The reason why an initiation was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// It is for another public key than this end's, or it is no initiation.
+    Misdirected,
+    /// The initiator, which has this public key by its own account, is unknown.
+    Unknown([u8; 32]),
+    /// It is not authentic.
+    Unauthentic,
+}
+
+/// Reads an initiation of an initiator whose public key `is_known`.
+///
+/// # Errors
+/// If the initiator is not known, or the initiation is not authentic.
 pub fn open(
     identity: &Identity,
     initiation: &Initiation,
     is_known: impl FnOnce(&[u8; 32]) -> bool,
     entropy: &mut impl Entropy,
-) -> Option<Opened> {
-    let reading = Reading::new(*initiation.noise.first_chunk()?);
+) -> Result<Opened, Unread> {
+    let ephemeral = initiation.noise.first_chunk();
+    let reading = Reading::new(*ephemeral.ok_or(Unread::Unauthentic)?);
     let drawn = entropy.draw();
     let mut payload = [0; NOISE_INITIATION];
     // The pre-shared key is set once the initiator is known.
@@ -152,22 +166,28 @@ pub fn open(
         builder.psk(2, &[0; 32]).ok()?.build_responder().ok()
     };
     // Ends before the second exchange.
-    let first = state()?.read_message(&initiation.noise, &mut payload);
-    if first.is_ok() || !reading.initiator().is_some_and(is_known) {
-        return None;
+    let mut first = state().ok_or(Unread::Unauthentic)?;
+    let is_read = first.read_message(&initiation.noise, &mut payload).is_ok();
+    let initiator = reading.initiator().filter(|_| !is_read);
+    let initiator = *initiator.ok_or(Unread::Unauthentic)?;
+    if !is_known(&initiator) {
+        return Err(Unread::Unknown(initiator));
     }
-    let mut state = state()?;
-    let octets = state.read_message(&initiation.noise, &mut payload).ok()?;
-    let [boot, stamp] = *payload.get(..octets)?.as_chunks::<8>().0 else {
-        return None;
+    let mut read = || {
+        let mut state = state()?;
+        let octets = state.read_message(&initiation.noise, &mut payload).ok()?;
+        let [boot, stamp] = *payload.get(..octets)?.as_chunks::<8>().0 else {
+            return None;
+        };
+        Some(Opened {
+            peer: *state.get_remote_static()?.first_chunk()?,
+            state: Box::new(state),
+            initiation: *initiation,
+            boot: u64::from_be_bytes(boot),
+            stamp: u64::from_be_bytes(stamp),
+        })
     };
-    Some(Opened {
-        peer: *state.get_remote_static()?.first_chunk()?,
-        state: Box::new(state),
-        initiation: *initiation,
-        boot: u64::from_be_bytes(boot),
-        stamp: u64::from_be_bytes(stamp),
-    })
+    read().ok_or(Unread::Unauthentic)
 }
 
 /// The answer to an initiation.

@@ -2,7 +2,7 @@
 
 use anabranch_core::{packet::Ecn, units::Duration};
 
-use super::{Config, OUTBOX, Transmit, Tunnel};
+use super::{Config, OUTBOX, Transmit, Tunnel, hindrance::Observed};
 use crate::{
     crypto::{
         Entropy, Identity, MacKey, Opened, Pending, Session, StampKey, Stamps, open_cookie,
@@ -71,6 +71,7 @@ pub(super) struct Handshakes {
     own: MacKey,
     peer: MacKey,
     pub(super) count: u64,
+    pub(super) observed: Observed,
 }
 
 impl Handshakes {
@@ -99,6 +100,7 @@ impl Handshakes {
             own: MacKey::of(identity.public()),
             peer: MacKey::of(peer),
             count: 0,
+            observed: Observed::default(),
         }
     }
 
@@ -257,6 +259,7 @@ impl Handshakes {
         self.pending = None;
         self.fresh = None;
         self.count += 1;
+        self.observed = Observed::default();
         restarted
     }
 }
@@ -373,7 +376,7 @@ impl Tunnel {
             return;
         };
         match reception.admit(initiation, route.remote, self.now, &mut self.entropy) {
-            Admission::Refused => self.counters.refused_initiations += 1,
+            Admission::Refused(_) => self.counters.refused_initiations += 1,
             Admission::Limited => self.counters.limited_initiations += 1,
             Admission::Cookie(reply) => {
                 self.counters.cookies += 1;
@@ -442,6 +445,7 @@ impl Tunnel {
             self.counters.refused_initiations += 1;
             return;
         };
+        handshakes.observed.in_vain += u32::from(handshakes.waiting.is_some());
         let index = handshakes.fresh_index(&mut self.entropy);
         let session = Session::new(&answer.keys, index, initiation.sender, false, self.now);
         handshakes.waiting = Some(Waiting {
@@ -495,12 +499,13 @@ impl Tunnel {
             && handshakes
                 .own
                 .is_mac1(&octets[..Response::BEFORE_MAC1], &response.mac1);
-        let keys = if is_ours {
-            pending.finish(response)
-        } else {
-            None
+        if !is_ours {
+            return;
+        }
+        let Some(keys) = pending.finish(response) else {
+            handshakes.observed.is_unreadable = true;
+            return;
         };
-        let Some(keys) = keys else { return };
         let session = Session::new(&keys, pending.index, response.sender, true, self.now);
         handshakes.pending = None;
         let is_used_at_once = handshakes.is_used_at_once(&session);

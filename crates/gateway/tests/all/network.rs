@@ -88,6 +88,8 @@ pub struct Network {
     sources: [Vec<Prefix>; 2],
     roles: [BTreeMap<u8, Role>; 2],
     rules: Vec<Rule>,
+    /// The pre-shared key of each end at its next start.
+    pub psks: [Option<[u8; 32]>; 2],
     /// The time of each end's stamps at its start.
     pub epochs: [u64; 2],
     /// The code point of packets of a flow.
@@ -179,6 +181,7 @@ impl Network {
             epochs: [1 << 60; 2],
             roles: Default::default(),
             rules: Vec::new(),
+            psks: [None; 2],
             dscp: BTreeMap::new(),
             datagrams: Default::default(),
             ports: [ports(0), ports(1)],
@@ -215,7 +218,10 @@ impl Network {
             role: self.roles[end].get(&number).copied().unwrap_or_default(),
         });
         let config = Config {
-            keys: keys(self.seed, end),
+            keys: Keys {
+                psk: self.psks[end],
+                ..keys(self.seed, end)
+            },
             paths: paths.collect(),
             sources: self.sources[end].clone().into(),
             rules: self.rules.clone(),

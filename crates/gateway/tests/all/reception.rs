@@ -3,7 +3,9 @@
 use super::Seeded;
 use anabranch_core::units::Duration;
 use anabranch_gateway::{
-    crypto::{Entropy as _, Identity, Keys, MacKey, Pending, open_cookie, public_key, with_mac2},
+    crypto::{
+        Entropy as _, Identity, Keys, MacKey, Pending, Unread, open_cookie, public_key, with_mac2,
+    },
     reception::{Admission, COOKIES_PER_S, FREE_PER_S, PAID_PER_S, Reception},
     time::Instant,
     wire::{Initiation, MAC, NOISE_INITIATION, PathId},
@@ -61,7 +63,7 @@ impl Bench {
             .admit(initiation, from, self.now, &mut self.random);
         match admission {
             Admission::Cookie(_) => self.cookies += 1,
-            Admission::Refused | Admission::Opened(..) => self.read += 1,
+            Admission::Refused(_) | Admission::Opened(..) => self.read += 1,
             Admission::Limited | Admission::Copy(_) => {}
         }
         admission
@@ -104,7 +106,12 @@ fn each_of_many_peers_is_found_by_its_key() {
     bench.reception.clear();
     let noise = bench.noise(private(500));
     let refused = bench.admit(&initiation(&noise, None), address(1, 1));
-    assert!(matches!(refused, Admission::Refused));
+    let unknown = Unread::Unknown(public_key(&private(500)));
+    assert!(matches!(refused, Admission::Refused(why) if why == unknown));
+    let mut misdirected = initiation(&noise, None);
+    misdirected.mac1[0] ^= 1;
+    let refused = bench.admit(&misdirected, address(1, 1));
+    assert!(matches!(refused, Admission::Refused(Unread::Misdirected)));
 }
 
 /// Sends 10,000 initiations a second with valid cookies, from this many prefixes. After two seconds
@@ -200,7 +207,10 @@ fn cookies_of_one_prefix_are_limited() {
         bench.now = bench.now + Duration::from_micros(100);
         if number % 1_000 == 500 {
             let answer = bench.admit(&initiation(&forged, None), address(2, 1));
-            demanded += u32::from(matches!(answer, Admission::Cookie(_) | Admission::Refused));
+            demanded += u32::from(matches!(
+                answer,
+                Admission::Cookie(_) | Admission::Refused(_)
+            ));
         }
     }
     assert_eq!(demanded, 20);

@@ -6,6 +6,7 @@ use anabranch_gateway::{
     path::{Path, RateControl, Worth},
     policy::Role,
     time::Instant,
+    tunnel::Hindrance,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -80,4 +81,27 @@ fn a_slow_path_that_is_first_used_obeys_its_limit() {
     assert!(!rate.is_starting());
     assert!(rate.rate() <= LIMIT, "{}", rate.rate());
     assert!(rate.capacity() <= LIMIT, "{}", rate.capacity());
+}
+
+/// The end that begins cannot open the answers; the other one sees that its answers are in vain.
+#[test]
+fn differing_preshared_keys_are_named() {
+    let mut network = Network::new(5, vec![[Wire::default(); 2]; 2], false);
+    let mut restart = |network: &mut Network, psks| {
+        network.psks = psks;
+        network.restart(0);
+        network.restart(1);
+        network.run(MS * 1_000);
+    };
+    restart(&mut network, [Some([1; 32]), Some([2; 32])]);
+    let hindrance = |network: &mut Network, end| network.tunnel(end).hindrance();
+    assert_eq!(hindrance(&mut network, 0), Some(Hindrance::PresharedKey));
+    assert_eq!(hindrance(&mut network, 1), None);
+    network.run(MS * 12_000);
+    assert_eq!(hindrance(&mut network, 1), Some(Hindrance::Unanswered));
+    restart(&mut network, [Some([2; 32]); 2]);
+    for end in [0, 1] {
+        assert!(network.tunnel(end).is_up());
+        assert_eq!(hindrance(&mut network, end), None);
+    }
 }

@@ -168,6 +168,12 @@ impl Gateway {
             }));
             is_changed |= self.domains.add(&name.0, &found, now);
         }
+        for name in answer.names.iter().filter(|name| name.1 == 0) {
+            let start = format!("{}: ", resolver::label(name));
+            let mut failures = answer.failures.iter();
+            let failure = failures.find(|why| why.starts_with(&start));
+            self.domains.note(&name.0, failure);
+        }
         if is_changed {
             answer.failures.extend(self.set_bypasses().err());
         }

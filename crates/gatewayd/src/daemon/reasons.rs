@@ -30,6 +30,7 @@ impl Gateway {
                 failure: route.and_then(|route| socket?.failure(route.remote)),
                 since,
                 others_deliver: delivering.iter().any(|&other| other != path),
+                hindrance: peer.tunnel.hindrance(),
             };
             let reason = if self.ways.is_closed(local) {
                 Some(Reason::CapReached)
@@ -60,7 +61,7 @@ impl Gateway {
     }
 
     /// The cap of a path, or the interface, address or carrier that this machine lacks for it now.
-    fn lack(&self, path: PathId) -> Option<Reason> {
+    pub(super) fn lack(&self, path: PathId) -> Option<Reason> {
         let number = path.number().into();
         if self.ways.is_closed(number) {
             return Some(Reason::CapReached);

@@ -64,8 +64,14 @@ impl Gateway {
     fn report_of_bypass(&self, bypass: &Bypass) -> BypassReport {
         let names = bypass.domain.0.iter();
         let addresses = names.flat_map(|domain| self.domains.addresses(&domain.0));
+        let names = bypass.domain.0.iter();
+        let unresolved = names.filter_map(|domain| {
+            let why = self.domains.failure(&domain.0)?;
+            Some((domain.0.clone(), why.to_owned()))
+        });
         BypassReport {
             addresses: addresses.collect(),
+            unresolved: unresolved.collect(),
         }
     }
 
@@ -96,10 +102,13 @@ impl Gateway {
                 };
                 (self.ways.name(path.path), report)
             });
+        let hindrance = peer.tunnel.hindrance();
         PeerReport {
             state: if stats.is_up { "up" } else { "down" }.to_owned(),
             group: peer.rank.group.clone(),
             carries: peer.rank.is_grouped().then_some(peer.carries),
+            reason: hindrance.map(|why| why.to_string()),
+            cause: hindrance.map(|why| why.code().to_owned()),
             mtu: octets(peer.tunnel.inner_mtu()),
             paths: paths.collect(),
             classes: self.classes(&stats.classes),

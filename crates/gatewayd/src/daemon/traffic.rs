@@ -194,7 +194,12 @@ impl Gateway {
 
     fn on_initiation(&mut self, initiation: &Initiation, route: Route, now: Instant) {
         match self.peers.admit(initiation, route.remote, now) {
-            Admission::Refused => self.rejected.unknown_key += 1,
+            Admission::Refused(why) => {
+                self.rejected.unknown_key += 1;
+                if let Some(message) = self.strangers.message(why, route.remote, now) {
+                    self.log.say(&message);
+                }
+            }
             Admission::Limited => self.rejected.limited += 1,
             Admission::Cookie(reply) => {
                 self.rejected.limited += 1;

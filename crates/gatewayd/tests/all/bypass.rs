@@ -22,7 +22,7 @@ use nix::{
 
 use super::{
     changes::{file, reload, write},
-    names::{KNOWN, NameServer, start},
+    names::{ABSENT, KNOWN, NameServer, PATIENT, start, with_resolver},
     namespaces::{GATEWAY, Host, hosts, ping_to, wait},
 };
 
@@ -386,4 +386,37 @@ fn the_addresses_of_a_domain_are_kept_fresh() {
         links.carry("198.51.100.3:9", &plain)
     });
     assert!(links.carry("198.51.100.2:9", &plain));
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn a_domain_without_address_is_shown() {
+    let mut hosts = prepared("[bypass.video]\ndomain = \"video.example\"\n");
+    let why = "bypass video: domain video.example: the name has no address";
+    let names = NameServer::start(&hosts[0], ABSENT);
+    let checked = |host: &Host| {
+        let done = with_resolver(host, PATIENT, "check").output();
+        let done = done.expect("it runs");
+        assert_eq!(done.status.code(), Some(0));
+        super::text(&done.stderr)
+    };
+    let told = checked(&hosts[0]);
+    assert!(told.contains(&format!("remark: {why}")), "{told}");
+    start(&mut hosts[0]);
+    let shown = |host: &Host| super::text(&host.ask(&[]).stdout);
+    wait("the failure", || shown(&hosts[0]).contains(why));
+    let unresolved = hosts[0].status()["bypass"]["video"]["unresolved"].clone();
+    let message = unresolved["video.example"].as_str().unwrap_or_default();
+    assert!(
+        message.starts_with("domain video.example: "),
+        "{unresolved}"
+    );
+    names.answer(&[[198, 51, 100, 2]]);
+    names.set(KNOWN);
+    wait("the address", || {
+        shown(&hosts[0]).contains("bypass video: 198.51.100.2\n")
+    });
+    assert!(!shown(&hosts[0]).contains(why));
+    let told = checked(&hosts[0]);
+    assert!(!told.contains("bypass video"), "{told}");
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, UdpSocket},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
@@ -18,7 +18,7 @@ use super::{
 };
 
 const SILENT: u32 = 0;
-const ABSENT: u32 = 1;
+pub const ABSENT: u32 = 1;
 pub const KNOWN: u32 = 2;
 const OVER: u32 = 3;
 
@@ -77,7 +77,7 @@ impl NameServer {
         }
     }
 
-    fn set(&self, mode: u32) {
+    pub fn set(&self, mode: u32) {
         self.mode.store(mode, Ordering::SeqCst);
     }
 
@@ -118,15 +118,20 @@ fn reply(query: &[u8], known: Option<&[Ipv4Addr]>) -> Vec<u8> {
     reply
 }
 
+pub const PATIENT: &str = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n";
+
 /// Starts the gateway with a resolver that queries the loopback interface and has a long timeout.
 pub fn start(host: &mut Host) {
-    start_with(
-        host,
-        "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n",
-    );
+    start_with(host, PATIENT);
 }
 
 fn start_with(host: &mut Host, resolver: &str) {
+    let command = with_resolver(host, resolver, "up");
+    host.spawn(command);
+}
+
+/// A command of the gateway with a resolver's configuration.
+pub fn with_resolver(host: &Host, resolver: &str, name: &str) -> Command {
     let folder = host.folder.path();
     fs::write(folder.join("resolv.conf"), resolver).expect("ours");
     fs::write(folder.join("nsswitch.conf"), "hosts: files dns\n").expect("ours");
@@ -134,9 +139,9 @@ fn start_with(host: &mut Host, resolver: &str) {
                   test ! -e /etc/$name || mount --bind $name /etc/$name || exit 1; done; exec \"$@\"";
     let mut command = host.command("unshare");
     command.args([
-        "--mount", "sh", "-c", script, "sh", GATEWAY, "up", "gw.toml",
+        "--mount", "sh", "-c", script, "sh", GATEWAY, name, "gw.toml",
     ]);
-    host.spawn(command);
+    command
 }
 
 fn begin_reload(host: &Host) -> Child {

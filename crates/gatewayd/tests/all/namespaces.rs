@@ -414,6 +414,18 @@ fn a_wrong_key_is_counted_and_passes_no_packets() {
     let status = hosts[1].status();
     assert_eq!(status["peers"]["other"]["state"], "down");
     assert_eq!(status["peers"]["other"]["received_packets"], 0);
+    // Each initiation is counted. The key has one line.
+    wait("more", || hosts[1].rejected("unknown_key") > 8);
+    let line = format!(
+        "has the public key {}, which no peer here has",
+        hosts[0].public
+    );
+    let count = hosts[1]
+        .log()
+        .lines()
+        .filter(|one| one.ends_with(&line))
+        .count();
+    assert_eq!(count, 1, "{}", hosts[1].log());
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
+    os::unix::fs::PermissionsExt,
 };
 
 use super::{
-    changes::{file, peer, state, write},
+    changes::{file, peer, reload, state, write},
     namespaces::{GATEWAY, Host, hosts, wait},
 };
 
@@ -186,4 +187,83 @@ fn silence_while_other_paths_deliver_is_reported() {
         "no answer from 10.1.0.2:51900, although other paths deliver: is UDP blocked on the way?";
     is_reported(&hosts[0], "one", "silent", reason);
     wait("the other path", || state(&hosts[0], "two") == "active");
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn an_interface_that_is_set_down_is_told_from_one_without_carrier() {
+    let mut hosts = hosts();
+    for host in &mut hosts {
+        host.start();
+    }
+    wait("the path", || state(&hosts[0], "two") == "active");
+    // The far end of the cable, then this one.
+    for (end, code, reason, remark) in [
+        (1, "no_carrier", "no carrier", "has no carrier"),
+        (0, "interface_down", "w2 is set down", "is set down"),
+    ] {
+        hosts[end].ip(&["link", "set", "w2", "down"]);
+        wait(reason, || cause(&hosts[0], "two") == code);
+        assert_eq!(peer(&hosts[0])["paths"]["two"]["reason"], reason);
+        let shown = super::text(&hosts[0].ask(&[]).stdout);
+        assert!(shown.contains(&format!("  {reason}\n")), "{shown}");
+        let remark = format!("remark: path two: `w2` {remark} now\n");
+        assert_eq!(remarks(&hosts[0]), remark);
+    }
+    let line = "path two: its interface, address or carrier has gone: no carrier\n";
+    assert!(hosts[0].log().contains(line), "{}", hosts[0].log());
+    for host in &hosts {
+        host.ip(&["link", "set", "w2", "up"]);
+    }
+    wait("the path", || state(&hosts[0], "two") == "active");
+    assert_eq!(cause(&hosts[0], "two"), "");
+}
+
+/// Gives a host a pre-shared key.
+fn share(host: &Host, key: &str) {
+    let path = host.folder.path().join("psk");
+    fs::write(&path, key).expect("ours");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
+    let text = file(host).replace("allowed", "preshared_key_file = \"psk\"\nallowed");
+    write(host, &text);
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn differing_preshared_keys_are_reported_at_both_ends() {
+    let mut hosts = hosts();
+    share(&hosts[0], super::PRIVATE);
+    share(&hosts[1], super::PUBLIC);
+    for host in &mut hosts {
+        host.start();
+    }
+    let reason = "its answers cannot be opened: the pre-shared keys of the two ends differ";
+    is_reported(&hosts[0], "one", "preshared_key", reason);
+    let far = "it repeats its handshake although it was answered: the pre-shared keys of the two \
+               ends differ, or the answers do not reach it";
+    wait("the far end", || {
+        peer(&hosts[1])["cause"] == "answers_in_vain"
+    });
+    for (host, cause, reason) in [
+        (&hosts[0], "preshared_key", reason),
+        (&hosts[1], "answers_in_vain", far),
+    ] {
+        let seen = peer(host);
+        assert_eq!(
+            (&seen["cause"], &seen["reason"]),
+            (&cause.into(), &reason.into())
+        );
+        let shown = super::text(&host.ask(&[]).stdout);
+        assert!(shown.contains(&format!("\n  {reason}\n")), "{shown}");
+        let line = format!("peer other: {reason}");
+        let count = host.log().lines().filter(|one| *one == line).count();
+        assert_eq!(count, 1, "{}", host.log());
+    }
+    // The right key.
+    fs::write(hosts[0].folder.path().join("psk"), super::PUBLIC).expect("ours");
+    assert_eq!(reload(&hosts[0]), (Some(0), String::new()));
+    wait("the path", || state(&hosts[0], "one") == "active");
+    for host in &hosts {
+        assert_eq!(peer(host)["reason"], serde_json::Value::Null);
+    }
 }
