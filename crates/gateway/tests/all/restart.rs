@@ -87,7 +87,7 @@ fn a_slow_path_that_is_first_used_obeys_its_limit() {
 #[test]
 fn differing_preshared_keys_are_named() {
     let mut network = Network::new(5, vec![[Wire::default(); 2]; 2], false);
-    let mut restart = |network: &mut Network, psks| {
+    let restart = |network: &mut Network, psks| {
         network.psks = psks;
         network.restart(0);
         network.restart(1);
