@@ -25,6 +25,8 @@ class PeerReport(TypedDict):
     state: str
     group: str | None
     carries: bool | None
+    reason: str | None
+    cause: str | None
     mtu: int
     paths: dict[str, PathReport]
     classes: dict[str, ClassReport]
@@ -76,6 +78,7 @@ class BypassReport(TypedDict):
     """A bypass."""
 
     addresses: list[str]
+    unresolved: dict[str, str]
 
 
 class Rejected(TypedDict):
