@@ -4,6 +4,7 @@
 use anabranch_core::units::Duration;
 
 use crate::time::Instant;
+use core::ops::Range;
 use std::collections::VecDeque;
 
 use crate::wire::{Arrivals, Report, WORDS};
@@ -25,7 +26,7 @@ const REMEMBERED: usize = WORDS + 1;
 /// Missing numbers of a word count as lost this many words later.
 const SETTLED: u64 = 2;
 /// A silence that ends with so many missing numbers in a row is an outage. Shorter runs of losses
-/// are chance: at random loss of 30 %, one of 37 losses begins a run of three.
+/// are chance.
 const SILENCES: [(Duration, u64); 2] = [
     (Duration::from_millis(250), 8),
     (Duration::from_millis(1_000), 3),
@@ -49,8 +50,8 @@ pub struct Received {
     words: [u64; REMEMBERED],
     arrived: Instant,
     loss: f64,
-    /// The first word that counts for the loss: earlier ones contain the loss of an outage.
-    counted: u64,
+    /// The numbers that an outage lost, in the words of `words`: they do not count for the loss.
+    excused: [u64; REMEMBERED],
     version: u16,
     is_changed: bool,
     is_acknowledged: bool,
@@ -106,10 +107,9 @@ impl Received {
                     let silence = arrived.saturating_since(self.arrived);
                     let missing = number - highest - 1;
                     let is_outage = |&(least, run)| silence >= least && missing >= run;
-                    if SILENCES.iter().any(is_outage) {
-                        self.counted = word + 1;
-                    }
-                    self.advance(highest / 64, word);
+                    let is_outage = SILENCES.iter().any(is_outage);
+                    let excused = if is_outage { highest + 1..number } else { 0..0 };
+                    self.advance(highest / 64, word, &excused);
                 }
                 (self.highest, self.arrived) = (Some(number), arrived);
             }
@@ -127,15 +127,32 @@ impl Received {
     }
 
     /// Moves on to a new word: counts the losses of settled words, and clears the new ones.
-    fn advance(&mut self, from: u64, to: u64) {
+    /// `excused` are numbers that an outage lost.
+    fn advance(&mut self, from: u64, to: u64, excused: &Range<u64>) {
+        self.excused[place(from)] |= bits(from, excused);
         for word in (from + 1..=to).take(REMEMBERED) {
-            let settled = word.checked_sub(SETTLED);
-            if let Some(settled) = settled.filter(|&settled| settled >= self.counted) {
-                let lost = self.words[place(settled)].count_zeros();
-                self.loss += (f64::from(lost) / 64.0 - self.loss) * LOSS_STEP;
+            if let Some(settled) = word.checked_sub(SETTLED) {
+                self.settle(place(settled));
             }
             self.words[place(word)] = 0;
+            self.excused[place(word)] = bits(word, excused);
         }
+        if to > from {
+            self.excused[place(to)] = bits(to, excused);
+        }
+    }
+
+    /// Counts the losses of a word.
+    fn settle(&mut self, place: usize) {
+        let excused = self.excused[place];
+        let lost = (self.words[place] | excused).count_zeros();
+        let step = match excused.count_zeros() {
+            0 => return,
+            64 => LOSS_STEP,
+            few => LOSS_STEP * f64::from(few) / 64.0,
+        };
+        let share = f64::from(lost) / f64::from(excused.count_zeros());
+        self.loss += (share - self.loss) * step;
     }
 
     /// Whether a report would soon not show all arrivals since the last one.
@@ -227,6 +244,15 @@ impl Received {
             self.unanswered_since = None;
         }
     }
+}
+
+/// The bits of a word whose numbers are in a range.
+fn bits(word: u64, numbers: &Range<u64>) -> u64 {
+    let below = |number: u64| match number.saturating_sub(word * 64) {
+        count @ 0..64 => (1 << count) - 1,
+        _ => u64::MAX,
+    };
+    below(numbers.end) & !below(numbers.start)
 }
 
 /// The index of a word.
