@@ -51,6 +51,23 @@ fn gre(flags: u16, kind: u16, payload: &[u8]) -> Vec<u8> {
     outer(47, &[&header[..], payload].concat())
 }
 
+fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(8 + payload.len()).expect("short");
+    let ports = [50_000_u16.to_be_bytes(), port.to_be_bytes()].concat();
+    let header = [&ports[..], &length.to_be_bytes(), &[0, 0]].concat();
+    outer(17, &[&header[..], payload].concat())
+}
+fn vxlan(port: u16, packet: &[u8]) -> Vec<u8> {
+    let header = [8, 0, 0, 0, 0, 0, 100, 0];
+    udp(port, &[&header[..], &in_ethernet(packet)].concat())
+}
+fn gtp(flags: u8, optional: &[u8], packet: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(optional.len() + packet.len()).expect("short");
+    let length = length.to_be_bytes();
+    let header = [0x30 | flags, 255, length[0], length[1], 0, 0, 0, 1];
+    udp(2152, &[&header[..], optional, packet].concat())
+}
+
 const ALL: &[Encapsulation] = &[
     ("BSD loopback, IPv4's family little-endian", 0, |p| {
         let family = if p[0] >> 4 == 4 { 2 } else { 30 };
@@ -161,6 +178,23 @@ const ALL: &[Encapsulation] = &[
         ethernet(0x0800, &outer(4, &inner))
     }),
     ("MPLS in IP", 101, |p| outer(137, &label(true, p))),
+    ("VXLAN", 101, |p| vxlan(4789, p)),
+    ("VXLAN to Linux's first port", 101, |p| vxlan(8472, p)),
+    ("Geneve with two options", 101, |p| {
+        let header = [&[4, 0, 0x65, 0x58, 0, 0, 100, 0][..], &[7; 16]].concat();
+        udp(6081, &[&header[..], &in_ethernet(p)].concat())
+    }),
+    ("Geneve of IP", 101, |p| {
+        let header = [&[0, 0][..], &ip_type(p).to_be_bytes(), &[0, 0, 100, 0]].concat();
+        udp(6081, &[&header[..], p].concat())
+    }),
+    ("GTP-U", 101, |p| gtp(0, &[], p)),
+    ("GTP-U with a sequence number", 101, |p| {
+        gtp(2, &[0, 1, 0, 0], p)
+    }),
+    ("GTP-U with an extension header", 101, |p| {
+        gtp(4, &[0, 0, 0, 0x85, 1, 0, 9, 0], p)
+    }),
 ];
 
 #[test]
