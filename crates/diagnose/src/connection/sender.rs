@@ -301,6 +301,15 @@ impl Sender {
             && !conditions.is_queued
             && !delays.is_near(round_trip)
             && !pattern.may_refill();
+        // Beside the sender, a constant amount in flight that is spread over each round trip is a
+        // pace: a send buffer holds the sender's bursts together.
+        let is_held = is_short && !is_small && !all_acknowledged;
+        let is_even = is_level
+            && is_held
+            && !fills_window
+            && !conditions.is_queued
+            && delays.is_near(round_trip)
+            && pattern.is_even();
         let wait = Wait {
             mss,
             is_bulk: asked.is_none() && self.is_bulk(time, round_trip),
@@ -310,13 +319,13 @@ impl Sender {
             was_full: round_trip
                 .is_some_and(|round_trip| self.releases.was_full(time, is_burst, round_trip)),
             is_idle,
-            is_blocked: released && !is_idle,
+            is_blocked: released && !is_idle && !is_even,
             is_small,
             is_next_small: leaving.is_small,
             ends_with_timer,
             is_recovering: leaving.is_recovering || trigger.is_some(),
             is_ack_delayed: is_delayed && next - self.view.before <= 2 * mss,
-            is_paced: !pattern.is_pushed() && is_short && !is_small && !all_acknowledged,
+            is_paced: is_even || (is_held && !pattern.is_pushed()),
             is_level,
             is_pace_or_buffer,
             ends_writes: pattern.ends_writes(),

@@ -7,6 +7,8 @@ use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
 /// Maximum variation of the time from an acknowledgment to the segments that it releases.
 const TIGHT: Nanos = 70 * MICROSECOND;
+/// Time in which a host beside the capture point sends data that an acknowledgment releases.
+const PROMPT: Nanos = 100 * MICROSECOND;
 /// The longest transmission time of a full segment on the links before the capture point: 10
 /// Mbit/s.
 const LONGEST: Nanos = 1_300 * MICROSECOND;
@@ -24,6 +26,10 @@ const LEVEL_ROUNDS: usize = 12;
 const WHOLE: u32 = 256;
 /// Refills of a send buffer that exclude chance.
 const REFILLS: i32 = 4;
+/// Trains of a round whose spacing shows a pace.
+const TRAINS: Nanos = 8;
+/// Rounds with an even spacing that exclude chance.
+const EVEN_ROUNDS: i32 = 8;
 /// After this many rounds, a window that grows with each acknowledgment exceeds the largest initial
 /// window (RFC 6928).
 const OPENING_ROUNDS: u32 = 4;
@@ -59,6 +65,21 @@ impl Habit {
     }
 }
 
+/// A segment that an acknowledgment may have released.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Release {
+    /// When the acknowledgment reached the sender, and the time since then.
+    pub(crate) room: Nanos,
+    pub(crate) lag: Nanos,
+    /// The delay from the capture point to the sender and back, without `lag`.
+    pub(crate) back: Nanos,
+    /// The variation of `lag`.
+    pub(crate) jitter: Nanos,
+    /// The usual excess of the delay to a sender that is not near over the least one, which `lag`
+    /// includes.
+    pub(crate) usual: Nanos,
+}
+
 /// Observations of a sender.
 #[derive(Debug)]
 pub(crate) struct Pattern {
@@ -76,6 +97,13 @@ pub(crate) struct Pattern {
     pub(crate) pushed: Habit,
     /// The time from an acknowledgment to the segments that it releases.
     lag: Nanos,
+    /// The same for the first segment after the last acknowledgment, which arrived at `released`,
+    /// and the mean difference of consecutive ones.
+    before: Nanos,
+    released: Option<Nanos>,
+    step: Nanos,
+    /// Segments follow acknowledgments at once.
+    prompt: Habit,
     /// The minimum time between full segments.
     apart: Nanos,
     /// Data echoes an older timestamp than the last acknowledgment's: there is a queue before the
@@ -93,6 +121,32 @@ pub(crate) struct Pattern {
     pub(crate) highest: i64,
     level: Level,
     has_lost: bool,
+    /// The times between trains of this round, and whether they are even in most rounds.
+    spacing: Spacing,
+    even: Habit,
+}
+
+/// The times between the trains of segments of a round.
+#[derive(Debug, Default)]
+struct Spacing {
+    count: Nanos,
+    sum: Nanos,
+    widest: Nanos,
+}
+
+impl Spacing {
+    fn see(&mut self, time: Nanos) {
+        self.count += 1;
+        self.sum += time;
+        self.widest = self.widest.max(time);
+    }
+
+    /// Whether the trains are spread over the round; `None` if they are few. A sender that only
+    /// acknowledgments release keeps the trains of its first rounds and pauses between them, unless
+    /// it fills the path.
+    fn is_even(&self) -> Option<bool> {
+        (self.count >= TRAINS).then(|| self.widest * self.count <= 2 * self.sum)
+    }
 }
 
 /// The largest amounts in flight in the last rounds.
@@ -210,6 +264,10 @@ impl Default for Pattern {
             write: i64::MAX,
             pushed: Habit::holding(0),
             lag: 0,
+            before: 0,
+            released: None,
+            step: 0,
+            prompt: Habit::unseen(),
             apart: Nanos::MAX,
             stale: Habit::holding(4),
             spread: Habit::holding(4),
@@ -220,20 +278,38 @@ impl Default for Pattern {
             highest: 0,
             level: Level::default(),
             has_lost: false,
+            spacing: Spacing::default(),
+            even: Habit::unseen(),
         }
     }
 }
 
 impl Pattern {
-    /// Records the time from the acknowledgment that may have released a segment, and its
-    /// variation.
-    pub(crate) fn see_release(&mut self, lag: Nanos, jitter: Nanos) {
+    /// Records a segment that an acknowledgment may have released.
+    pub(crate) fn see_release(&mut self, release: &Release) {
+        let Release {
+            room,
+            lag,
+            back,
+            jitter,
+            usual,
+        } = *release;
+        if self.released != Some(room) {
+            self.released = Some(room);
+            self.step += ((lag - self.before).abs() - self.step) / 16;
+            self.before = lag;
+        }
+        // The pace of a sender drifts past the acknowledgments, and noise does not: it changes each
+        // time.
+        let noise = if usual > 0 { 2 * self.step } else { 0 };
         let off = lag - self.lag;
         // After a slow link, a segment waits for the segments before it.
         self.clocked
-            .see(off.abs() <= TIGHT + jitter / 2 + self.line());
+            .see(off.abs() <= TIGHT + noise.max(jitter / 2) + self.line());
+        self.prompt.see(lag + back <= PROMPT + self.line());
         let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
-        self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
+        let line = self.apart.saturating_add(TIGHT).min(LONGEST);
+        self.lag = lag.min(line + usual);
     }
 
     /// Whether nearly all such segments refill a buffer.
@@ -323,6 +399,17 @@ impl Pattern {
         self.clocked.holds(8)
     }
 
+    /// Records the time between two trains of segments.
+    pub(crate) fn see_spacing(&mut self, time: Nanos) {
+        self.spacing.see(time);
+    }
+
+    /// Whether the sender spreads its segments over each round trip, and no acknowledgment releases
+    /// them.
+    pub(crate) fn is_even(&self) -> bool {
+        self.even.seen >= EVEN_ROUNDS && self.even.holds(12) && !self.prompt.holds(8)
+    }
+
     /// Whether nearly every segment ends a write.
     pub(crate) fn is_pushed(&self) -> bool {
         self.pushed.holds(12)
@@ -344,6 +431,9 @@ impl Pattern {
         }
         self.round = next;
         self.rounds += 1;
+        if let Some(is_even) = std::mem::take(&mut self.spacing).is_even() {
+            self.even.see(is_even);
+        }
         let peak = std::mem::take(&mut self.peak);
         !self.level.see(peak, mss)
     }
@@ -374,5 +464,60 @@ impl Pattern {
     /// Whether any congestion window without a loss permits this amount.
     pub(crate) fn fits_any_window(&self, flight: i64, mss: i64) -> bool {
         !self.has_lost && self.rounds > OPENING_ROUNDS && flight < INITIAL_SEGMENTS * mss
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a sender is clocked whose segments follow acknowledgments by these times, in turn.
+    fn is_clocked(lags: &[Nanos], usual: Nanos) -> bool {
+        let mut pattern = Pattern::default();
+        pattern.see_apart(10 * MICROSECOND);
+        for (room, lag) in (0..400).zip(lags.iter().cycle()) {
+            pattern.see_release(&Release {
+                room,
+                lag: *lag,
+                back: 0,
+                jitter: 0,
+                usual,
+            });
+        }
+        pattern.is_clocked()
+    }
+
+    #[test]
+    fn a_constant_delay_on_the_path_to_the_sender_is_no_pace() {
+        let (short, long) = (50 * MICROSECOND, 600 * MICROSECOND);
+        assert!(is_clocked(&[short], 0));
+        // Beside the sender, its own pace is the delay.
+        assert!(!is_clocked(&[long], 0));
+        assert!(is_clocked(&[long], MILLISECOND));
+    }
+
+    #[test]
+    fn noise_on_the_path_to_the_sender_is_no_pace_and_a_drift_is() {
+        let tenth = MILLISECOND / 10;
+        let noise = [3, 9, 1, 7, 4, 10, 2, 6, 0, 8, 5].map(|lag| lag * tenth);
+        assert!(is_clocked(&noise, MILLISECOND));
+        assert!(!is_clocked(&noise, 0));
+        let drift: Vec<Nanos> = (0..80).map(|lag| lag * tenth / 2).collect();
+        assert!(!is_clocked(&drift, MILLISECOND));
+    }
+
+    #[test]
+    fn an_even_spacing_has_no_long_gap() {
+        for (gaps, expected) in [
+            (vec![2; 20], Some(true)),
+            ([vec![1; 19], vec![21]].concat(), Some(false)),
+            (vec![2; 5], None),
+        ] {
+            let mut spacing = Spacing::default();
+            for gap in gaps {
+                spacing.see(gap * MILLISECOND);
+            }
+            assert_eq!(spacing.is_even(), expected);
+        }
     }
 }

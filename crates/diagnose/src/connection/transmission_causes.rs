@@ -1,7 +1,11 @@
 //! The cause of each segment's transmission: an acknowledgment, or an event that is not in the
 //! capture.
 
-use super::{path_delays::Delays, sender_view::View, sending_pattern::Pattern};
+use super::{
+    path_delays::Delays,
+    sender_view::View,
+    sending_pattern::{Pattern, Release},
+};
 use crate::{
     segment::{Record, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
@@ -111,8 +115,24 @@ impl Releases {
                 .round_trip
                 .is_some_and(|round_trip| lag < round_trip / 4)
             {
-                self.pattern.see_release(lag, leaving.delays.jitter);
+                let delays = leaving.delays;
+                // The least delay to a sender beside the capture point varies little.
+                let usual = if delays.is_near(leaving.round_trip) {
+                    0
+                } else {
+                    delays.tolerance()
+                };
+                self.pattern.see_release(&Release {
+                    room: time - lag,
+                    lag,
+                    back: delays.back(),
+                    jitter: delays.jitter,
+                    usual,
+                });
             }
+        }
+        if !is_burst && self.last.is_some() {
+            self.pattern.see_spacing(since);
         }
         if let Some(stamp) = stamp.filter(|_| !is_burst) {
             self.pattern.see_stamp(stamp, time);
