@@ -37,6 +37,8 @@ pub(crate) struct Direction {
     pub(crate) rtt: Rtt,
     /// The minimum round-trip times to the receiver and to the sender.
     pub(crate) routes: [Route; 2],
+    /// Octets of the peer's data that are not acknowledged.
+    pub(crate) peer_flight: i64,
     pub(crate) policing: Policing,
     pub(crate) ledger: Ledger,
     pub(crate) account: Account,
@@ -97,7 +99,7 @@ impl Direction {
     /// Records the sender's response time to an acknowledgment.
     pub(crate) fn answer(&mut self, time: Nanos, took: Nanos, counts: bool) {
         self.rtt.answer(took, counts);
-        if self.sender.is_released() {
+        if self.sender.is_released() && self.is_route_clear() {
             let least = took + self.rtt.min.unwrap_or(0);
             let next = self.scoreboard.next;
             self.routes[1].see(
@@ -447,10 +449,24 @@ impl Direction {
         }
     }
 
+    /// Octets that are not acknowledged.
+    pub(crate) fn in_flight(&self) -> i64 {
+        self.scoreboard.next - self.scoreboard.acknowledged.una.max(0)
+    }
+
+    /// Whether a longer round trip is the route's: the acknowledgments do not wait in a queue of
+    /// the peer's data.
+    fn is_route_clear(&self) -> bool {
+        self.peer_flight < 2 * self.sender.mss()
+    }
+
     /// Records a round-trip sample between the capture point and the receiver.
     fn sample(&mut self, time: Nanos, took: Nanos, delays: Delays) {
         let is_loaded = self.account.clock.last == Some(Limit::Bottleneck);
         self.rtt.sample(took, is_loaded);
+        if !self.is_route_clear() {
+            return;
+        }
         let una = self.scoreboard.acknowledged.una.max(0);
         self.routes[0].see(
             Sample {

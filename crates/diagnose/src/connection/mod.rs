@@ -36,6 +36,7 @@ pub(crate) mod transmission_causes;
 pub(crate) mod window_check;
 
 use crate::{
+    control::Held,
     limit::Limit,
     path::{Facts, Model},
     retransmission::ledger::Budget,
@@ -233,6 +234,16 @@ impl Connection {
             paced: share(&[Limit::Pacing]),
             window_limited: share(&[Limit::ReceiveWindow, Limit::ZeroWindow]),
             buffer_limited: share(&[Limit::SendBuffer]),
+            held: Held {
+                by_ends: share(&[
+                    Limit::ReceiveWindow,
+                    Limit::ZeroWindow,
+                    Limit::SendBuffer,
+                    Limit::Application,
+                    Limit::RoundTrips,
+                ]),
+                by_pace: share(&[Limit::Pacing, Limit::Undecidable]),
+            },
             highest_flight: data.sender.releases.pattern.highest,
             median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),
         };
@@ -290,6 +301,10 @@ impl Connection {
             return;
         }
         self.announced[from].see_packet(segment);
+        let flights = [1, 0].map(|peer| self.directions[peer].in_flight());
+        for (direction, flight) in self.directions.iter_mut().zip(flights) {
+            direction.peer_flight = flight;
+        }
         let took = self.add_stamps(segment, from);
         self.directions[from].path.see_sender(segment);
         self.directions[1 - from].path.ask(segment);
@@ -430,9 +445,13 @@ impl Connection {
         if a.syns == 0 || b.syns == 0 {
             return None;
         }
-        let is_scaled = a.scale.is_some() && b.scale.is_some();
-        let shift = self.announced[from].scale.filter(|_| is_scaled);
-        Some(raw << shift.unwrap_or(0))
+        let is_unscaled = a.lacks_scale || b.lacks_scale;
+        if is_unscaled {
+            return Some(raw);
+        }
+        // The capture may end before the option.
+        a.scale.and(b.scale)?;
+        self.announced[from].scale.map(|shift| raw << shift)
     }
 
     /// Begins the trace.

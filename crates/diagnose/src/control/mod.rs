@@ -48,6 +48,10 @@ const HALF: std::ops::RangeInclusive<f64> = 0.4..=0.58;
 const PROBE_INTERVAL_S: f64 = 4.5;
 /// Rounds of BBR's cycle of gains, as far as the sender's rounds agree with those of the capture.
 const CYCLE: std::ops::RangeInclusive<usize> = 6..=8;
+/// Share of the time in which other limits hide the window.
+const MOST_HELD: f64 = 0.5;
+const HIDDEN: &str =
+    "Other limits than the congestion window held the sender for most of the time.";
 /// Minimum number of peaks, and share of them at the distance of the cycle.
 const LEAST_PEAKS: usize = 6;
 const MOST_PEAKS: f64 = 0.6;
@@ -98,6 +102,15 @@ impl Control {
     }
 }
 
+/// Shares of the time in which the congestion window did not limit the sender.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held {
+    /// The receiver, the send buffer or the applications did.
+    pub(crate) by_ends: f64,
+    /// The sender paced its segments, or may have. BBR does so.
+    pub(crate) by_pace: f64,
+}
+
 /// A law and its deviation.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
@@ -122,10 +135,17 @@ impl Candidate {
 
 impl Rounds {
     /// The control. Times are those from the capture point to both ends.
-    pub(crate) fn control(&self, to_sender: Nanos, to_receiver: Nanos) -> Control {
+    pub(crate) fn control(&self, to_sender: Nanos, to_receiver: Nanos, held: Held) -> Control {
+        let hidden = || Control::undecided(Vec::new(), HIDDEN.into());
+        if held.by_ends > MOST_HELD {
+            return hidden();
+        }
         let rounds = self.seen(to_sender, to_receiver);
         if let Some(found) = bbr(&rounds) {
             return found;
+        }
+        if held.by_ends + held.by_pace > MOST_HELD {
+            return hidden();
         }
         let laws = law::all().into_iter();
         let mut found: Vec<Candidate> = laws

@@ -1,7 +1,7 @@
 //! Verdicts about windows that follow a known law on a path with one queue.
 
 use super::{
-    Control, Rounds, Verdict,
+    Control, Held, Rounds, Verdict,
     rounds::{Flags, Round},
 };
 use crate::time::MILLISECOND;
@@ -64,7 +64,7 @@ impl Path {
 
     fn control(self) -> Control {
         let rounds = Rounds::of(&self.rounds);
-        rounds.control(0, 40 * MILLISECOND)
+        rounds.control(0, 40 * MILLISECOND, Held::default())
     }
 }
 
@@ -164,8 +164,19 @@ fn ecn_capable_retransmissions_make_reno_dctcp() {
     let path = Path::new().run(300, reno);
     let mut rounds = Rounds::of(&path.rounds);
     rounds.see_ecn(2);
-    let found = rounds.control(0, 40 * MILLISECOND);
+    let found = rounds.control(0, 40 * MILLISECOND, Held::default());
     assert_eq!(found.name, Some("dctcp"));
+}
+
+#[test]
+fn other_limits_hide_the_window() {
+    let path = Path::new().run(300, reno);
+    let rounds = Rounds::of(&path.rounds);
+    for (by_ends, by_pace, name) in [(0.3, 0.1, Some("reno")), (0.6, 0.0, None), (0.3, 0.3, None)] {
+        let found = rounds.control(0, 40 * MILLISECOND, Held { by_ends, by_pace });
+        assert_eq!(found.name, name, "{by_ends} {by_pace}");
+        assert_ne!(found.verdict, Verdict::NoneOfThese);
+    }
 }
 
 #[test]

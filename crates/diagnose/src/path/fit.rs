@@ -10,7 +10,7 @@ use super::{
     side::Side,
 };
 use crate::{
-    control::Control,
+    control::{Control, Held},
     segment::DirectionName,
     time::{MILLISECOND, Nanos, millis, seconds},
 };
@@ -54,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) paced: f64,
     pub(crate) window_limited: f64,
     pub(crate) buffer_limited: f64,
+    /// Shares of the time that hide the congestion window.
+    pub(crate) held: Held,
     /// The largest amount in flight.
     pub(crate) highest_flight: i64,
     pub(crate) median_rtt: Option<Nanos>,
@@ -242,9 +244,11 @@ impl Observer {
 
     fn flow(&self, facts: &Facts) -> Flow {
         let mss = self.mss();
-        let control = self
-            .rounds
-            .control(facts.to_sender.unwrap_or(0), facts.to_receiver.unwrap_or(0));
+        let control = self.rounds.control(
+            facts.to_sender.unwrap_or(0),
+            facts.to_receiver.unwrap_or(0),
+            facts.held,
+        );
         let (congestion_control, congestion_control_evidence) =
             simulated(&control).unwrap_or_else(|| self.control(facts));
         Flow {
@@ -339,6 +343,7 @@ mod tests {
             paced: 0.0,
             window_limited: 0.0,
             buffer_limited: 0.0,
+            held: Held::default(),
             highest_flight: 0,
             median_rtt: None,
         };

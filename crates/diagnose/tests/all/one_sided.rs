@@ -1,11 +1,12 @@
 //! Captures without the packets of one end.
 
 use anabranch_diagnose::{
+    Bounds,
     limit::Limit,
     report::{Connection, EndName, Handshake},
 };
 
-use crate::make::{ACK, FIN, MSS, Made, SYN, Script, report};
+use crate::make::{ACK, FIN, MSS, Made, SYN, Script, pcap, read, report};
 
 /// A transfer from A with a loss that a timeout repairs.
 fn transfer() -> Script {
@@ -167,4 +168,34 @@ fn time_after_the_last_data_has_no_limit() {
         !causes.contains(&"application") && !causes.contains(&"slow-client"),
         "{causes:?}"
     );
+}
+
+/// A capture that ends before the SYN's options shows neither the scale nor that it is missing.
+#[test]
+fn a_window_whose_scale_was_cut_off_is_unknown() {
+    let mut script = Script::opened();
+    for syn in &mut script.packets[..2] {
+        syn.options.extend([1, 3, 3, 7]);
+    }
+    for k in 0..40 {
+        let (ms, seq) = (30 + u64::from(k) * 20, 4 * k * MSS);
+        for segment in 0..4 {
+            script.data(ms, seq + segment * MSS, MSS);
+        }
+        script.ack(ms + 10, seq + 4 * MSS, &[]);
+        // 64,000 octets.
+        script.last().window = 500;
+    }
+    for snaplen in [40, 44, 96] {
+        let report = read(&pcap(&script.packets, snaplen), Bounds::default());
+        let connection = &report.connections[0];
+        assert_eq!(connection.not_captured, None, "{snaplen}");
+        assert_eq!(connection.unscaled_by, None, "{snaplen}");
+        let mut causes = connection.findings.iter().map(|one| one.cause.meta().name);
+        assert!(
+            causes.all(|name| !name.contains("window") || name == "congestion-window"),
+            "{snaplen}: {:?}",
+            connection.findings
+        );
+    }
 }
