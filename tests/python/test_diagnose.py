@@ -12,7 +12,7 @@ import pytest
 
 from anabranch import Scenario, UserError, diagnose
 from anabranch.diagnosis.diagnosis import TABLES, Diagnosis
-from anabranch.diagnosis.text import octets_text, overview
+from anabranch.diagnosis.text import octets_text, overview, parties_text
 from anabranch.files.output import to_json
 
 from .command import Call
@@ -118,6 +118,22 @@ def test_the_overview_names_other_connections_that_failed(capture: Path) -> None
     text = "\n".join(overview(Diagnosis(found)))
     assert f"  refused: {others[0]['id']}\n" in text
     assert f"Connection {first['id']}: " in text
+
+
+@pytest.mark.parametrize(
+    ("used", "control", "party"),
+    [(0.95, None, "network"), (0.5, "bbr", "network"), (0.5, "cubic", "sender"), (None, None, "sender")],
+)
+def test_the_pace_at_the_paths_rate_is_the_networks(
+    capture: Path, used: float | None, control: str | None, party: str
+) -> None:
+    connection = diagnose(capture)["connections"][0]
+    limits = connection["directions"]["a_to_b"]["limits_s"]
+    limits.update(dict.fromkeys(limits, 0.0))
+    limits["pacing"] = connection["duration_s"]
+    connection["rate_used"] = used
+    connection["path"]["flow"]["control"]["name"] = control
+    assert parties_text(connection, "a_to_b").startswith(party)
 
 
 def test_a_failed_connection_without_data_is_summarized(capture: Path) -> None:

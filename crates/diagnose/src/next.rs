@@ -9,11 +9,15 @@ use crate::{
         silent_peer::{LEAST_TIMEOUTS, NEVER},
     },
     limit::{LOSSES, Limit},
-    report::{Connection, DirectionName, Finding, OneWay, Retransmission, Trigger},
+    report::{Connection, DirectionName, Evidence, Finding, OneWay, Retransmission, Trigger},
 };
 
 const LOSSES_BEFORE: &str =
     "find where the segments are lost: between {sender} and the capture point";
+const ACKNOWLEDGMENTS: &str = "find where the acknowledgments of {receiver} are lost or delayed: between the capture \
+                               point and {sender}";
+const SYN_ACKS: &str =
+    "find where the SYN-ACKs of {called} are lost: between the capture point and {caller}";
 const ANSWERING: &str = "find out why the program at {sender} takes so long to answer";
 const ASKING: &str = "find out why the client at {sender} sends its requests late";
 const SILENCE: &str = "{receiver} left {copies} copies of a segment unanswered (frame {frame}): find out whether it is up, and \
@@ -26,8 +30,6 @@ const LEAST_GAP: f64 = 0.5;
 /// A connection fared badly if it lost this time and this share of its time.
 const LEAST_LOST_S: f64 = 0.25;
 const LEAST_LOST_SHARE: f64 = 0.2;
-/// Share of the path's rate at which a sender that paces its segments, as BBR does, fills the path.
-const FULL: f64 = 0.9;
 
 /// Adds to each connection its failure, its next step and the time that it lost.
 pub(crate) fn add(connections: &mut [Connection]) {
@@ -73,7 +75,13 @@ pub fn step(connection: &Connection) -> Option<String> {
     };
     let ranked = findings().filter(|one| one.cause.meta().rank.is_some() && !is_small(one));
     if let Some(one) = ranked.min_by_key(|one| one.cause.meta().rank) {
-        return Some(filled(one.cause.meta().next, connection, one.direction));
+        let is_answered = one.cause == Kind::SynLoss && is_syn_answered(connection);
+        let text = if is_answered {
+            SYN_ACKS
+        } else {
+            one.cause.meta().next
+        };
+        return Some(filled(text, connection, one.direction));
     }
     if let Some(step) = silence(connection) {
         return Some(step);
@@ -135,8 +143,18 @@ fn text(cause: Cause, connection: &Connection, direction: DirectionName) -> &'st
             DirectionName::BToA => ANSWERING,
         };
     }
-    if cause == Limit::Pacing && connection.rate_used.is_some_and(|used| used >= FULL) {
+    let of_network = [
+        Limit::Pacing,
+        Limit::CongestionWindow,
+        Limit::FastRecovery,
+        Limit::Undecidable,
+    ];
+    let is_network = of_network.iter().any(|limit| cause == *limit);
+    if is_network && connection.fills_path(direction) {
         return Limit::Bottleneck.meta().next;
+    }
+    if cause == Limit::RetransmissionTimeout && are_acknowledged(way) {
+        return ACKNOWLEDGMENTS;
     }
     // Losses and reordering explain these limits.
     let explained = [
@@ -157,6 +175,21 @@ fn text(cause: Cause, connection: &Connection, direction: DirectionName) -> &'st
     }
 }
 
+/// Whether most of the retransmissions by a timer were acknowledged before they were sent: the
+/// acknowledgments passed the capture point and did not arrive in time.
+fn are_acknowledged(way: &OneWay) -> bool {
+    let is_timed = |one: &&Retransmission| matches!(one.trigger, Trigger::Rto | Trigger::Tlp);
+    let timed = || way.retransmissions.iter().filter(is_timed);
+    let known = timed().filter(|one| one.evidence == Evidence::AcknowledgedBefore);
+    2 * known.count() > timed().count()
+}
+
+/// Whether a SYN was retransmitted although its SYN-ACK had passed the capture point.
+fn is_syn_answered(connection: &Connection) -> bool {
+    let mut again = connection.directions.a_to_b.retransmissions.iter();
+    again.any(|one| one.seq < 0 && one.evidence == Evidence::AcknowledgedBefore)
+}
+
 /// The step for a host that left a segment unanswered over several timeouts.
 fn silence(connection: &Connection) -> Option<String> {
     if connection.not_captured.is_some() {
@@ -165,7 +198,7 @@ fn silence(connection: &Connection) -> Option<String> {
     DirectionName::BOTH.into_iter().find_map(|direction| {
         let way = connection.directions.of(direction);
         let is_unanswered = |one: &&Retransmission| {
-            one.trigger == Trigger::Rto && NEVER.contains(&one.evidence) && one.bytes > 0
+            one.trigger == Trigger::Rto && NEVER.contains(&one.evidence) && one.seq >= 0
         };
         let mut timeouts: Vec<_> = way.retransmissions.iter().filter(is_unanswered).collect();
         timeouts.sort_by_key(|one| one.seq);
@@ -188,6 +221,7 @@ fn filled(text: &str, connection: &Connection, direction: DirectionName) -> Stri
         .replace("{sender}", sender)
         .replace("{receiver}", receiver);
     text.replace("{called}", &connection.b)
+        .replace("{caller}", &connection.a)
 }
 
 /// A text without the marks of its commands.

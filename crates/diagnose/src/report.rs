@@ -21,7 +21,7 @@ use crate::{
     connection::{self, direction::Direction, route_change::Route, rtt::Rtt},
     figures,
     limit::Limit,
-    path::{Model, Seen},
+    path::{Estimate, Model, Seen},
     segment::End,
     term::Cause,
     time::{Nanos, seconds},
@@ -370,6 +370,11 @@ fn end((address, port): End) -> String {
 /// Maximum share of the round trip at which a host is near the capture point.
 const NEAR: f64 = 0.1;
 
+/// Largest share of the path's rate that the goodput has, if the rate varies.
+const MOST_USED: f64 = 1.2;
+/// Share of the path's rate from which on the path is full.
+const FULL: f64 = 0.9;
+
 fn capture_point(from: &connection::Connection) -> CapturePoint {
     match from.least_answers() {
         [Some(to_a), Some(to_b)] => {
@@ -453,11 +458,25 @@ impl Connection {
             },
             advice: Vec::new(),
         };
-        made.rate_used = made.path.model.as_ref().and_then(|model| {
-            let way = made.directions.of(model.direction);
-            figures::rate_used(model, way.goodput_mbit_s)
+        made.rate_used = made.path.model.as_mut().and_then(|model| {
+            let goodput = made.directions.of(model.direction).goodput_mbit_s;
+            let used = figures::rate_used(model, goodput);
+            if used.is_some_and(|used| used > MOST_USED) {
+                // The sender's own pace was taken for the rate of the path.
+                model.rate_mbit_s = Estimate::at_least(goodput.unwrap_or_default());
+                return None;
+            }
+            used
         });
         made
+    }
+
+    /// Whether the data of a direction uses the path's rate, whatever the sender waits for: BBR paces
+    /// its segments at that rate, and a lossy path may be full all the same.
+    pub(crate) fn fills_path(&self, direction: DirectionName) -> bool {
+        let model = self.path.model.as_ref();
+        model.is_some_and(|model| model.direction == direction)
+            && self.rate_used.is_some_and(|used| used >= FULL)
     }
 
     /// Sender and receiver of a direction.

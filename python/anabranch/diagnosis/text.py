@@ -39,6 +39,8 @@ MOST_THEN = 3
 """Other connections whose pause at a time is named."""
 LEAST_SHARE = 0.01
 """Limits with a smaller share of the time are left out."""
+FULL = 0.9
+"""Share of the path's rate from which on the path is full."""
 LEAST_QUIET_S, LEAST_QUIET_SHARE = 1.0, 0.05
 """Least time and share of the connection for which the time after the last data is shown."""
 
@@ -341,7 +343,9 @@ def parties_text(connection: Connection, name: DirectionName) -> str:
     asking = direction["receiver_application_s"] / active if active > 0 else 0.0
     of_party = dict.fromkeys(("network", "sender", "receiver"), 0.0)
     for limit, party in _parties().items():
-        of_party[party] += limits[limit]
+        # BBR paces its segments at the rate of the path.
+        of_path = limit == "pacing" and _paces_by_path(connection)
+        of_party["network" if of_path else party] += limits[limit]
     parties = {
         "network": of_party["network"],
         f"sender {sender}": max(0.0, of_party["sender"] - asking),
@@ -349,6 +353,14 @@ def parties_text(connection: Connection, name: DirectionName) -> str:
     }
     parties["undecided or other"] = 1 - sum(parties.values())
     return ", ".join(f"{name} {percent(share)}" for name, share in parties.items() if share >= LEAST_SHARE)
+
+
+def _paces_by_path(connection: Connection) -> bool:
+    """Whether the sender paces its segments at the rate of the path."""
+    control = control_of(connection)
+    is_bbr = control is not None and control["name"] in ("bbr", "bbr3")
+    used = connection["rate_used"]
+    return is_bbr or (used is not None and used >= FULL)
 
 
 @functools.cache

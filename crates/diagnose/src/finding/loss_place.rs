@@ -2,11 +2,27 @@
 
 use super::{Case, Finding, LossSide, Meta};
 
+/// Standard deviations by which losses without an earlier copy must exceed those whose earlier copy
+/// the capture itself lost.
+const DEVIATIONS: f64 = 3.0;
+
 /// Losses between the capture point and the host on one side.
 fn find(case: &Case<'_>, side: LossSide, host: &str) -> Option<Finding> {
     let mut losses = case.losses();
+    let all = losses.len();
     losses.retain(|one| one.lost == side);
+    if side == LossSide::Before && is_by_capture(case, losses.len(), all) {
+        return None;
+    }
     case.lost(&losses, &format!("between the capture point and {host}"))
+}
+
+/// Whether the share of the data that the capture lost explains the missing copies: it lost packets
+/// that the network dropped later as well.
+fn is_by_capture(case: &Case<'_>, missing: usize, all: usize) -> bool {
+    let lacking = case.data.capture_gap_bytes as f64 / case.data.bytes.max(1) as f64;
+    let expected = lacking * all as f64;
+    missing as f64 <= expected + DEVIATIONS * expected.sqrt()
 }
 
 /// Losses on the side of the sender.

@@ -132,6 +132,19 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether this direction uses the path's rate.
+    fn fills_path(&self) -> bool {
+        self.is_main && self.connection.rate_used.is_some() && {
+            let forward = self.sender == self.connection.a;
+            let way = if forward {
+                DirectionName::AToB
+            } else {
+                DirectionName::BToA
+            };
+            self.connection.fills_path(way)
+        }
+    }
+
     /// The address of `a` or `b`.
     fn end(&self, name: EndName) -> &'a str {
         match name {

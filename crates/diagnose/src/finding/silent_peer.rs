@@ -26,7 +26,7 @@ const LEAST_IDLE_S: f64 = 1.0;
 fn timeouts<'a>(case: &Case<'a>) -> Vec<&'a Retransmission> {
     let all = case.data.retransmissions.iter();
     let mut sent: Vec<_> = all
-        .filter(|one| one.trigger == Trigger::Rto && one.needed != Some(false) && one.bytes > 0)
+        .filter(|one| one.trigger == Trigger::Rto && one.needed != Some(false) && one.seq >= 0)
         .collect();
     sent.sort_by_key(|one| (one.seq, one.packet));
     let runs = sent.chunk_by(|one, other| one.seq == other.seq);
@@ -66,11 +66,17 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             && frames.any(|frame| timeouts.iter().any(|one| one.packet == *frame))
     });
     let share = case.share(waits.map(|stall| stall.duration_s).sum());
+    let fate = if u64::from(first.bytes) >= case.data.largest_acknowledged_bytes.max(1) {
+        // No smaller segment was tried.
+        "The host or the path to it may have failed, the path's MTU may have become smaller, or a NAT or firewall may have dropped the connection."
+    } else {
+        "The host or the path to it may have failed, or a NAT or firewall may have dropped the connection."
+    };
     let idle = first
         .earlier
         .and_then(|frame| idle_before(case, frame))
         .map_or_else(
-            || "The host or the path to it may have failed, or a NAT or firewall may have dropped the connection.".to_owned(),
+            || fate.to_owned(),
             |seconds| {
                 format!(
                     "The segment followed {seconds:.1} s without data: a NAT or firewall may have forgotten the idle connection, or the host is down."
@@ -83,9 +89,15 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     Some(Finding {
         share,
         text: format!(
-            "{} fell silent: {} retransmitted a segment in {}, and the peer never answered it. {idle}",
+            "{} fell silent: {} retransmitted {} in {}, and the peer never answered it. {idle}",
             case.receiver,
             case.sender,
+            // A segment without data is a FIN.
+            if first.bytes == 0 {
+                "its FIN"
+            } else {
+                "a segment"
+            },
             counted(timeouts.len(), "timeout"),
         ),
         packets,

@@ -1,6 +1,6 @@
 //! A handshake that needed more than one SYN or SYN-ACK.
 
-use super::{Case, Finding, Handshake, Meta, counted};
+use super::{Case, Finding, Handshake, Meta, counted, milliseconds};
 use crate::limit::Limit;
 
 pub(super) const META: Meta = Meta {
@@ -25,7 +25,8 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     (again > 0 && is_open).then(|| Finding {
         share: case.of_time(Limit::Handshake),
         text: format!(
-            "The handshake needed {} of a SYN or SYN-ACK.",
+            "The handshake took {}: it needed {} of a SYN or SYN-ACK.",
+            milliseconds(case.time(Limit::Handshake) * 1e3),
             counted(again, "retransmission")
         ),
         packets: Vec::new(),

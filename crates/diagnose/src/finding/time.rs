@@ -1,6 +1,6 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, EndName, Finding, MUCH, counted, milliseconds, percent};
+use super::{Case, EndName, Finding, MUCH, counted, milliseconds, percent, syn_loss};
 use crate::limit::Limit;
 
 /// Time of a limit that no other finding reports.
@@ -80,6 +80,18 @@ fn text(case: &Case<'_>, limit: Limit, seconds: f64) -> String {
     match limit {
         Limit::RoundTrips => turns(case, seconds),
         Limit::Application if is_late_answer(case, seconds) => answers(case),
+        Limit::CongestionWindow | Limit::Pacing if case.fills_path() => {
+            let how = if limit == Limit::Pacing {
+                "paced its segments, and"
+            } else {
+                "was limited by its congestion window, and"
+            };
+            let used = percent(case.connection.rate_used.unwrap_or_default().min(1.0));
+            format!(
+                "{} to {}: The sender {how} used {used} of the path's rate.",
+                case.sender, case.receiver
+            )
+        }
         _ => format!(
             "{} to {}: {}{}",
             case.sender,
@@ -116,6 +128,8 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = (Limit, Findi
             Limit::Application => {
                 !(case.is_main || is_late_answer(case, seconds)) || is_explained(case, seconds)
             }
+            // Both ends wait for the same handshake. A lost SYN explains it.
+            Limit::Handshake => !case.is_main || syn_loss::find(case).is_some(),
             // Both ends wait for the same round trips.
             Limit::RoundTrips => !case.is_answering(),
             Limit::Undecidable => case.connection.not_captured.is_some(),

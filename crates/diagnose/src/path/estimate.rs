@@ -49,7 +49,7 @@ impl Estimate {
         }
     }
 
-    pub(super) const fn at_least(value: f64) -> Self {
+    pub(crate) const fn at_least(value: f64) -> Self {
         Self {
             value: Some(value),
             low: Some(value),

@@ -184,7 +184,7 @@ fn a_sentence_about_one_item_is_in_the_singular() {
         .find(|one| one.cause.meta().name == "syn-loss");
     assert_eq!(
         text.map(|one| one.text.as_str()),
-        Some("The handshake needed 1 retransmission of a SYN or SYN-ACK.")
+        Some("The handshake took 1020 ms: it needed 1 retransmission of a SYN or SYN-ACK.")
     );
 }
 
@@ -246,4 +246,59 @@ fn a_briefly_late_application_is_not_reported_beside_a_full_window() {
             "{shares:?}"
         );
     }
+}
+
+/// A route whose round trip falls from 60 to 20 ms, or a queue of B's data that ends.
+fn shorter(has_peers_data: bool) -> Script {
+    let mut script = Script::opened();
+    let (mut ms, mut sent) = (30, 0);
+    for k in 0..400 {
+        let round_trip = if k < 200 { 60 } else { 20 };
+        let seq = 4 * k * MSS;
+        for segment in 0..4 {
+            script.data(ms, seq + segment * MSS, MSS);
+        }
+        ms += round_trip;
+        script.ack(ms, seq + 4 * MSS, &[]);
+        if has_peers_data && k < 200 {
+            let last = script.last();
+            last.payload = 1000;
+            last.seq = last.seq.wrapping_add(sent);
+            sent += 1000;
+        }
+        ms += 10;
+    }
+    script
+}
+
+#[test]
+fn a_queue_of_the_peers_data_is_no_other_route() {
+    assert!(found(&shorter(false)).contains(&"route-change"));
+    let found = found(&shorter(true));
+    assert!(!found.contains(&"route-change"), "{found:?}");
+}
+
+/// Losses after the capture point. The capture lacks every fifth segment.
+#[test]
+fn a_copy_that_the_capture_lost_is_no_loss_before_it() {
+    let mut script = Script::opened();
+    let mut ms = 30;
+    for k in 0..60 {
+        let seq = 10 * k * MSS;
+        for segment in 0..10 {
+            script.data(ms, seq + segment * MSS, MSS);
+            if (segment + k) % 5 == 4 {
+                script.forget();
+            }
+        }
+        // The first segment was lost, and every fifth copy of one was not captured.
+        script.ack(ms + 30, seq, &[(seq + MSS, seq + 10 * MSS)]);
+        script.data(ms + 45, seq, MSS);
+        script.ack(ms + 75, seq + 10 * MSS, &[]);
+        ms += 90;
+    }
+    let causes = found(&script);
+    assert!(causes.contains(&"capture-gap"), "{causes:?}");
+    assert!(causes.contains(&"loss-after-capture"), "{causes:?}");
+    assert!(!causes.contains(&"loss-before-capture"), "{causes:?}");
 }

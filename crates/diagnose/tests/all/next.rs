@@ -163,12 +163,76 @@ fn the_end_that_opened_the_connection_asks_and_the_other_answers() {
     }
 }
 
+/// Sets the share of the path's rate that the data of A uses.
+fn fill(connection: &mut Connection, used: f64) {
+    let mut script = Script::opened();
+    for k in 0..40 {
+        let (ms, seq) = (30 + u64::from(k) * 20, k * MSS);
+        script.data(ms, seq, MSS).ack(ms + 10, seq + MSS, &[]);
+    }
+    connection.path = script.connection().path;
+    assert!(connection.path.model.is_some());
+    connection.rate_used = Some(used);
+}
+
 #[test]
-fn a_paced_sender_that_uses_the_paths_rate_fills_the_path() {
-    let mut connection = with(&[(Limit::Pacing.into(), DirectionName::AToB, 0.9)]);
-    for (used, is_full) in [(None, false), (Some(0.5), false), (Some(0.96), true)] {
-        connection.rate_used = used;
+fn data_that_uses_the_paths_rate_fills_the_path_whatever_it_waits_for() {
+    for limit in [
+        Limit::CongestionWindow,
+        Limit::FastRecovery,
+        Limit::Pacing,
+        Limit::Undecidable,
+    ] {
+        let losses = (Kind::RandomLoss.into(), DirectionName::AToB, 0.01);
+        let mut connection = with(&[(limit.into(), DirectionName::AToB, 0.9), losses]);
+        fill(&mut connection, 0.95);
         let step = next::step(&connection).expect("a step");
-        assert_eq!(step.contains("the path is full"), is_full, "{step}");
+        assert!(step.starts_with("the path is full"), "{limit:?}: {step}");
+        fill(&mut connection, 0.8);
+        let step = next::step(&connection).expect("a step");
+        assert!(!step.starts_with("the path is full"), "{limit:?}: {step}");
+    }
+}
+
+#[test]
+fn acknowledgments_that_do_not_reach_the_sender_are_looked_for() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(40, MSS, &[]);
+    for k in 1..8 {
+        script.data(40 + 10 * k, u32::try_from(k).expect("few") * MSS, MSS);
+    }
+    // They pass the capture point.
+    script.ack(150, 8 * MSS, &[]);
+    for ms in [400, 900, 1900, 3900] {
+        script.data(ms, MSS, MSS).ack(ms + 10, 8 * MSS, &[]);
+    }
+    let connection = script.connection();
+    let step = connection.next.unwrap_or_default();
+    let expected = format!(
+        "find where the acknowledgments of {} are lost or delayed: between the capture point and {}",
+        connection.b, connection.a
+    );
+    assert_eq!(step, expected);
+}
+
+#[test]
+fn a_syn_that_was_answered_leads_to_the_lost_answer() {
+    for (is_answered, expected) in [
+        (true, "find where the SYN-ACKs"),
+        (false, "find out whether"),
+    ] {
+        let mut script = Script::opened();
+        script.data(30, 0, MSS).ack(40, MSS, &[]);
+        let (mut syn, mut answer) = (script.packets[0].clone(), script.packets[1].clone());
+        for packet in &mut script.packets {
+            packet.micros += 1_000_000;
+        }
+        (syn.id, answer.id) = (syn.id.wrapping_sub(1), answer.id.wrapping_sub(1));
+        if is_answered {
+            script.packets.insert(0, answer);
+        }
+        script.packets.insert(0, syn);
+        let step = script.connection().next.unwrap_or_default();
+        assert!(step.starts_with(expected), "{is_answered}: {step}");
     }
 }

@@ -1,7 +1,7 @@
 //! Segments that are never acknowledged: too large for the path, beyond an unscaled window, or sent
 //! to a silent host.
 
-use crate::make::{MSS, Made, Script, pcap, read};
+use crate::make::{ACK, FIN, MSS, Made, Script, pcap, read};
 use anabranch_diagnose::Bounds;
 
 const FAILURES: [&str; 3] = [
@@ -67,6 +67,31 @@ fn a_host_silent_after_full_segments_is_not_a_black_hole() {
     script.ack(45, 6 * MSS, &[]);
     give_up(&mut script, 60, 6 * MSS, MSS);
     assert_eq!(causes(&script), ["silent-peer"]);
+}
+
+#[test]
+fn a_fin_without_an_answer_shows_a_silent_host() {
+    let mut script = Script::opened();
+    script.data(30, 0, MSS).ack(45, MSS, &[]);
+    for time in [50, 250, 650, 1450, 3050, 6250] {
+        script.data(time, MSS, 0);
+        script.last().flags = FIN | ACK;
+    }
+    let connection = script.connection();
+    let found = connection.findings.iter();
+    let text = found
+        .filter(|one| one.cause.meta().name == "silent-peer")
+        .map(|one| one.text.clone())
+        .collect::<String>();
+    assert!(
+        text.contains("retransmitted its FIN in 5 timeouts"),
+        "{text}"
+    );
+    let next = connection.next.unwrap_or_default();
+    assert!(
+        next.contains("left 6 copies of a segment unanswered"),
+        "{next}"
+    );
 }
 
 #[test]
