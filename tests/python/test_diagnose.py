@@ -136,6 +136,14 @@ def test_the_pace_at_the_paths_rate_is_the_networks(
     assert parties_text(connection, "a_to_b").startswith(party)
 
 
+def test_the_summary_says_that_sack_is_missing(capture: Path, tmp_path: Path) -> None:
+    assert "without SACK" not in "\n".join(overview(diagnose(capture)))
+    file = tmp_path / "plain.pcapng"
+    text = LOSS + "transport = { sack = false }\n"
+    file.write_bytes(Scenario.from_text(text, file="plain.toml").run(captures=["path"]).pcapng("path"))
+    assert "handshake seen, without SACK\n" in "\n".join(overview(diagnose(file)))
+
+
 def test_a_failed_connection_without_data_is_summarized(capture: Path) -> None:
     found = diagnose(capture)
     for connection in found["connections"]:

@@ -820,3 +820,14 @@ def test_more_captures_have_fewer_segments_each(lossy: Taps, tmp_path: Path, mon
     for count, most in ((2, 1500), (3, 1000)):
         for point in diagnose_points(files[:count]).content["points"]:
             assert point["left_out"] == len(lossy.client) - most
+
+
+def test_an_outage_that_new_data_ends_belongs_to_its_part(compared: Callable[..., Points]) -> None:
+    """A tail loss probe sends new data (RFC 8985 §7.3): no earlier copy of it was lost."""
+    text = PATH.replace("FORWARD", "").replace("REVERSE", "").partition("count = 2")[0]
+    event = '[[at]]\ntime = "{} s"\nset = {{ "link.wan.up" = {} }}\n'
+    run = taps(text + event.format(2, "false") + event.format(2.5, "true"))
+    (connection,) = compared(run.client, run.server).content["connections"]
+    pauses = [one for one in connection["pauses"] if one["cause"] == "retransmission-timeout"]
+    assert len(pauses) > 1
+    assert {one["belongs_to"] for one in pauses} == {"client–server"}, pauses

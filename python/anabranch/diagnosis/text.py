@@ -317,7 +317,9 @@ def place_text(connection: Connection, name: DirectionName) -> str:
     handshake = f"handshake {connection['handshake']}"
     quic = connection["quic"]
     if quic is None:
-        return f"capture point {point_text(connection, name)}, {handshake}"
+        path = connection["path"]
+        lacks_sack = connection["handshake"] == "seen" and path and not path["flow"]["sack"]
+        return f"capture point {point_text(connection, name)}, {handshake}{', without SACK' if lacks_sack else ''}"
     version = f", QUIC version {shown.plain(quic['version'])}" if quic["version"] else ""
     inferred = "" if quic["frames"] else "; it lists no frames: acknowledgments are inferred from the octets in flight"
     return f"qlog of the {quic['vantage']}{version}, {handshake}{', with a Retry' if quic['retry'] else ''}{inferred}"

@@ -185,6 +185,9 @@ def _of_loss(
             )
             last_s = float(found.sent.time_s[ending[0]])
         copies = _copies(found, own, octets, last_s)
+        if not step and not len(copies):
+            octets = _probed(found, own, octets, last_s)
+            copies = _copies(found, own, octets, last_s)
         if not len(copies):
             if step == 0:
                 return _outer(path, sender, is_first=is_forward), "no earlier copy passed the point"
@@ -202,6 +205,13 @@ def _of_loss(
     outside_ms = path.answers_ms[0 if is_forward else 1] or 0.0
     to_sender_ms = outside_ms + sum(part["round_trip_ms"] or 0.0 for part in path.parts) / 2
     return _of_answer(path, is_forward, octets, (first_s, end_s - to_sender_ms / 1e3), (sender, receiver))
+
+
+def _probed(found: Passage, own: Indices, octets: tuple[int, int], before_s: float) -> tuple[int, int]:
+    """The octet before new data: a tail loss probe may send new data (RFC 8985 §7.3) when the data before is lost."""
+    earlier = own[(found.sent.time_s[own] < before_s) & (found.sent.length[own] > 0)]
+    is_new = len(earlier) > 0 and int(found.sent.end[earlier].max()) == octets[0]
+    return (octets[0] - 1, octets[0]) if is_new else octets
 
 
 def _outer(path: PathView, end: str, *, is_first: bool) -> str:

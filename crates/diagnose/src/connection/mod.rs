@@ -397,7 +397,8 @@ impl Connection {
         let own = &mut self.announced[from];
         own.scale = segment.scale;
         own.lacks_scale = segment.scale.is_none() && segment.has_all_options;
-        own.has_sack = segment.sack_permitted;
+        // The capture may end before the option.
+        own.has_sack = segment.sack_permitted || !segment.has_all_options;
         self.directions[1 - from].path.announce(segment.mss);
     }
 
