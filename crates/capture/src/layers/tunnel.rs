@@ -101,11 +101,12 @@ fn gtp(octets: &[u8], at: usize) -> Option<Layer> {
         return None;
     }
     let mut begin = at + header.len();
-    if header[0] & 7 == 0 {
+    let optional = header[0] & 7;
+    if optional == 0 {
         return Some(Layer::Ip(begin));
     }
     begin += 4;
-    let mut next = if header[0] & 4 == 0 {
+    let mut next = if optional & 4 == 0 {
         0
     } else {
         *octets.get(begin - 1)?

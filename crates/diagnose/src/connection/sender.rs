@@ -239,6 +239,14 @@ impl Sender {
         (is_level, is_level && self.view.window.is_some_and(fills))
     }
 
+    /// Whether a constant amount in flight is a pace: it is spread over each round trip, and a send
+    /// buffer holds the sender's bursts together. Only beside the sender is the spacing its own.
+    fn is_even(&self, conditions: &Conditions) -> bool {
+        !conditions.is_queued
+            && conditions.delays.is_near(conditions.round_trip())
+            && self.releases.pattern.is_even()
+    }
+
     /// The interval before a segment, when all data below `next` had been sent.
     pub(crate) fn interval(
         &mut self,
@@ -301,15 +309,8 @@ impl Sender {
             && !conditions.is_queued
             && !delays.is_near(round_trip)
             && !pattern.may_refill();
-        // Beside the sender, a constant amount in flight that is spread over each round trip is a
-        // pace: a send buffer holds the sender's bursts together.
         let is_held = is_short && !is_small && !all_acknowledged;
-        let is_even = is_level
-            && is_held
-            && !fills_window
-            && !conditions.is_queued
-            && delays.is_near(round_trip)
-            && pattern.is_even();
+        let is_even = is_held && is_level && !fills_window && self.is_even(conditions);
         let wait = Wait {
             mss,
             is_bulk: asked.is_none() && self.is_bulk(time, round_trip),
