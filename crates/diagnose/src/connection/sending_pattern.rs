@@ -68,16 +68,12 @@ impl Habit {
 /// A segment that an acknowledgment may have released.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Release {
-    /// When the acknowledgment reached the sender, and the time since then.
-    pub(crate) room: Nanos,
+    /// The time since the acknowledgment reached the sender.
     pub(crate) lag: Nanos,
     /// The delay from the capture point to the sender and back, without `lag`.
     pub(crate) back: Nanos,
     /// The variation of `lag`.
     pub(crate) jitter: Nanos,
-    /// The usual excess of the delay to a sender that is not near over the least one, which `lag`
-    /// includes.
-    pub(crate) usual: Nanos,
 }
 
 /// Observations of a sender.
@@ -97,11 +93,6 @@ pub(crate) struct Pattern {
     pub(crate) pushed: Habit,
     /// The time from an acknowledgment to the segments that it releases.
     lag: Nanos,
-    /// The same for the first segment after the last acknowledgment, which arrived at `released`,
-    /// and the mean difference of consecutive ones.
-    before: Nanos,
-    released: Option<Nanos>,
-    step: Nanos,
     /// Segments follow acknowledgments at once.
     prompt: Habit,
     /// The minimum time between full segments.
@@ -264,9 +255,6 @@ impl Default for Pattern {
             write: i64::MAX,
             pushed: Habit::holding(0),
             lag: 0,
-            before: 0,
-            released: None,
-            step: 0,
             prompt: Habit::unseen(),
             apart: Nanos::MAX,
             stale: Habit::holding(4),
@@ -287,29 +275,14 @@ impl Default for Pattern {
 impl Pattern {
     /// Records a segment that an acknowledgment may have released.
     pub(crate) fn see_release(&mut self, release: &Release) {
-        let Release {
-            room,
-            lag,
-            back,
-            jitter,
-            usual,
-        } = *release;
-        if self.released != Some(room) {
-            self.released = Some(room);
-            self.step += ((lag - self.before).abs() - self.step) / 16;
-            self.before = lag;
-        }
-        // The pace of a sender drifts past the acknowledgments, and noise does not: it changes each
-        // time.
-        let noise = if usual > 0 { 2 * self.step } else { 0 };
+        let Release { lag, back, jitter } = *release;
         let off = lag - self.lag;
         // After a slow link, a segment waits for the segments before it.
         self.clocked
-            .see(off.abs() <= TIGHT + noise.max(jitter / 2) + self.line());
+            .see(off.abs() <= TIGHT + jitter / 2 + self.line());
         self.prompt.see(lag + back <= PROMPT + self.line());
         let lag = self.lag + off / 64 + off.signum() * 2 * MICROSECOND;
-        let line = self.apart.saturating_add(TIGHT).min(LONGEST);
-        self.lag = lag.min(line + usual);
+        self.lag = lag.min(self.apart.saturating_add(TIGHT)).min(LONGEST);
     }
 
     /// Whether nearly all such segments refill a buffer.
@@ -470,41 +443,6 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Whether a sender is clocked whose segments follow acknowledgments by these times, in turn.
-    fn is_clocked(lags: &[Nanos], usual: Nanos) -> bool {
-        let mut pattern = Pattern::default();
-        pattern.see_apart(10 * MICROSECOND);
-        for (room, lag) in (0..400).zip(lags.iter().cycle()) {
-            pattern.see_release(&Release {
-                room,
-                lag: *lag,
-                back: 0,
-                jitter: 0,
-                usual,
-            });
-        }
-        pattern.is_clocked()
-    }
-
-    #[test]
-    fn a_constant_delay_on_the_path_to_the_sender_is_no_pace() {
-        let (short, long) = (50 * MICROSECOND, 600 * MICROSECOND);
-        assert!(is_clocked(&[short], 0));
-        // Beside the sender, its own pace is the delay.
-        assert!(!is_clocked(&[long], 0));
-        assert!(is_clocked(&[long], MILLISECOND));
-    }
-
-    #[test]
-    fn noise_on_the_path_to_the_sender_is_no_pace_and_a_drift_is() {
-        let tenth = MILLISECOND / 10;
-        let noise = [3, 9, 1, 7, 4, 10, 2, 6, 0, 8, 5].map(|lag| lag * tenth);
-        assert!(is_clocked(&noise, MILLISECOND));
-        assert!(!is_clocked(&noise, 0));
-        let drift: Vec<Nanos> = (0..80).map(|lag| lag * tenth / 2).collect();
-        assert!(!is_clocked(&drift, MILLISECOND));
-    }
 
     #[test]
     fn an_even_spacing_has_no_long_gap() {

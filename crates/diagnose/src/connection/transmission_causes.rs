@@ -116,18 +116,10 @@ impl Releases {
                 .is_some_and(|round_trip| lag < round_trip / 4)
             {
                 let delays = leaving.delays;
-                // The least delay to a sender beside the capture point varies little.
-                let usual = if delays.is_near(leaving.round_trip) {
-                    0
-                } else {
-                    delays.tolerance()
-                };
                 self.pattern.see_release(&Release {
-                    room: time - lag,
                     lag,
                     back: delays.back(),
                     jitter: delays.jitter,
-                    usual,
                 });
             }
         }
