@@ -270,7 +270,7 @@ impl KernelTarget {
                 Err(_) => Err(Errno::INVAL),
             },
             "TCP_MAXSEG" => match i32::try_from(value) {
-                Ok(size) => sys::segment::limit(socket, size).map_err(errno),
+                Ok(size) => sys::segment::limit(socket, size).map_err(|error| errno(&error)),
                 Err(_) => Err(Errno::INVAL),
             },
             "IP_TOS" => match u8::try_from(value) {
@@ -291,7 +291,7 @@ impl KernelTarget {
             "TCP_NODELAY" => sockopt::tcp_nodelay(socket).map(|on| Answer::Value(on.into())),
             "TCP_MAXSEG" => sys::segment::of(socket)
                 .map(|size| Answer::Value(size.into()))
-                .map_err(errno),
+                .map_err(|error| errno(&error)),
             _ => return Err(format!("there is no socket option {name} here")),
         })
     }
@@ -483,8 +483,8 @@ fn file_of(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name.replace('.', "/"))
 }
 
-fn errno(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::INVAL)
 }
 
 fn named(error: Errno) -> &'static str {

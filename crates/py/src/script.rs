@@ -20,6 +20,7 @@ const OUTSIDE: Position = Position { line: 0, column: 0 };
 #[pyfunction]
 #[pyo3(signature = (text, file, *, stack = None, on_kernel = false, runs = 1, most = 1, files = None))]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn run_script(
     py: Python<'_>,
     text: String,

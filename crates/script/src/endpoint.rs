@@ -48,12 +48,16 @@ pub struct EndpointTarget {
     agrees_to_ecn: bool,
     /// Options of a connection that were set before it (see [`Target::announce`]).
     announced: Vec<(String, i64)>,
-    /// The application does not read any more.
-    is_read_shut: bool,
-    /// It does not write any more.
-    is_write_shut: bool,
+    shut: Shut,
     sent: VecDeque<(Duration, Vec<u8>)>,
     discards: Discards,
+}
+
+/// Directions that the application has shut down.
+#[derive(Debug, Default)]
+struct Shut {
+    read: bool,
+    write: bool,
 }
 
 /// A host with IPv4 addresses for documentation (RFC 5737); its numbers begin at 0.
@@ -94,8 +98,7 @@ impl EndpointTarget {
             maxseg: None,
             agrees_to_ecn: false,
             announced: Vec::new(),
-            is_read_shut: false,
-            is_write_shut: false,
+            shut: Shut::default(),
             sent: VecDeque::new(),
             discards: Discards::default(),
         }
@@ -389,10 +392,10 @@ impl Target for EndpointTarget {
             | Request::ShutdownRead(_)
             | Request::ShutdownBoth(_) => match (&mut self.end, request) {
                 (Some(end), Request::Read(_, most)) => match read(end, instant(now), most) {
-                    Answer::Error("EAGAIN") if self.is_read_shut => Answer::Octets(Vec::new()),
+                    Answer::Error("EAGAIN") if self.shut.read => Answer::Octets(Vec::new()),
                     other => other,
                 },
-                (Some(_), Request::Write(..)) if self.is_write_shut => Answer::Error("EPIPE"),
+                (Some(_), Request::Write(..)) if self.shut.write => Answer::Error("EPIPE"),
                 (Some(end), Request::Write(_, octets)) => write(end, octets),
                 (Some(end), Request::Close(_)) => {
                     // Unread data is lost, and the peer has to know (RFC 1122
@@ -400,15 +403,15 @@ impl Target for EndpointTarget {
                     if end.readable() > 0 {
                         end.abort(instant(now));
                     } else {
-                        self.is_write_shut = true;
+                        self.shut.write = true;
                         end.abandon(instant(now));
                     }
                     Answer::Value(0)
                 }
                 (Some(end), request) => {
-                    self.is_read_shut |= !matches!(request, Request::ShutdownWrite(_));
+                    self.shut.read |= !matches!(request, Request::ShutdownWrite(_));
                     if !matches!(request, Request::ShutdownRead(_)) {
-                        self.is_write_shut = true;
+                        self.shut.write = true;
                         end.close();
                     }
                     Answer::Value(0)

@@ -382,7 +382,7 @@ impl Parser<'_> {
                 self.skip_statement()?;
                 continue;
             }
-            if !(more && self.take_word("and")) && !self.take_word("assert") {
+            if !(self.take_word("assert") || more && self.take_word("and")) {
                 if let Token::Word(word) = self.peek()
                     && unsupported::PYTHON.contains(&word.as_str())
                 {

@@ -226,9 +226,10 @@ impl Runner<'_> {
             Action::Assert(assertions) => assertions.iter().try_for_each(|a| self.assert(a)),
             Action::Command(settings) => settings.iter().try_for_each(|setting| {
                 let told = match setting {
-                    Setting::Sysctl(name, value) => self.target.sysctl(name, value),
                     Setting::Default(name, _) if !self.target.knows(name) => Ok(()),
-                    Setting::Default(name, value) => self.target.sysctl(name, value),
+                    Setting::Sysctl(name, value) | Setting::Default(name, value) => {
+                        self.target.sysctl(name, value)
+                    }
                     Setting::Mtu(mtu) => self.target.option("mtu", &mtu.to_string()),
                     Setting::Paced => self.target.option("transport.pacing", "on"),
                     Setting::SegmentsAlone => self.target.option("transport.segmentation", "none"),
@@ -379,7 +380,7 @@ impl Runner<'_> {
             }
             self.check_payload(at, &packet, &next)?;
             found.len += next.len;
-            found.flags = found.flags | next.flags;
+            found.flags |= next.flags;
             self.floor = self.floor.max(when);
         }
         let mut fields = packet::fields(expected, &found, self.stamps());

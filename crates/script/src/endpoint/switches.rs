@@ -95,8 +95,22 @@ fn switch_is_on_or_off(switch: &str) -> bool {
     serde_json::from_value::<Overrides>(json!({ switch: false })).is_ok()
 }
 
-fn is_memory(name: &str) -> bool {
-    matches!(name, "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem")
+/// Sets the sizes of buffers: the smallest, the first and the largest. Returns whether these are such sizes.
+fn sets_memory(s: &mut Settings, name: &str, text: &str) -> bool {
+    let sizes: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
+    let Ok([_, first, most]) = sizes.as_deref() else {
+        return false;
+    };
+    match name {
+        "net.ipv4.tcp_wmem" => {
+            s.send_autotuning_start = Bytes::new(*first);
+            s.send_buffer = Limit::Bytes(Bytes::new(*most));
+        }
+        // Half of the memory is for the segments' headers.
+        "net.ipv4.tcp_rmem" => s.receive_window = Limit::Bytes(Bytes::new(most / 2)),
+        _ => return false,
+    }
+    true
 }
 
 /// Sets the switches that correspond to a kernel setting.
@@ -110,15 +124,7 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, text: &str) -> Result<(), Str
             accepted.join(" or ")
         ));
     }
-    let sizes: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
-    if let (true, Ok([_, first, most])) = (is_memory(name), sizes.as_deref()) {
-        if name == "net.ipv4.tcp_wmem" {
-            s.send_autotuning_start = Bytes::new(*first);
-            s.send_buffer = Limit::Bytes(Bytes::new(*most));
-        } else {
-            // Half of the memory is for the segments' headers.
-            s.receive_window = Limit::Bytes(Bytes::new(most / 2));
-        }
+    if sets_memory(s, name, text) {
         return Ok(());
     }
     let value = match text.strip_prefix("0x") {

@@ -1,7 +1,7 @@
 //! Parses the commands that set up a kernel: lines of a shell in backquotes, and the init scripts
 //! that they name. Nothing is executed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use crate::syntax::Setting;
 
@@ -36,7 +36,8 @@ pub fn init_scripts(text: &str) -> Vec<String> {
 }
 
 fn is_init_script(word: &str) -> bool {
-    word.ends_with(".sh") && word.contains('/') && !is_restore(word)
+    let is_shell = Path::new(word).extension().is_some_and(|end| end == "sh");
+    is_shell && word.contains('/') && !is_restore(word)
 }
 
 /// Whether this is the script that undoes `set_sysctls.py`.
@@ -63,7 +64,6 @@ fn append(
     for words in lines(text) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match &*words {
-            [] => {}
             ["sysctl", pairs @ ..] => {
                 let pairs: Vec<&&str> =
                     pairs.iter().filter(|word| !word.starts_with('-')).collect();
@@ -100,7 +100,8 @@ fn append(
             }
             // Without effect in a new network, which keeps no metrics and whose device has no queue that
             // delays packets.
-            ["ip", "tcp_metrics", ..]
+            []
+            | ["ip", "tcp_metrics", ..]
             | [
                 "tc",
                 "qdisc",

@@ -286,9 +286,12 @@ pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
     })
 }
 
+/// The two parts of a divided packet.
+type Parts = (Vec<u8>, Vec<u8>);
+
 /// Divides a packet after `len` octets of its payload; `None` if it has no more. FIN and PSH belong
 /// to the second part.
-pub(super) fn divide(octets: &[u8], len: u32) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+pub(super) fn divide(octets: &[u8], len: u32) -> Result<Option<Parts>, String> {
     let wrong = |error| format!("the target has sent a packet that is wrong: {error}");
     let (ip, protocol, segment) = wire::decode_ip(octets).map_err(wrong)?;
     if protocol != Protocol::Tcp {
