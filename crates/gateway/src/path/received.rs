@@ -25,7 +25,7 @@ const VERSIONS: usize = 64;
 const REMEMBERED: usize = WORDS + 1;
 /// Missing numbers of a word count as lost this many words later.
 const SETTLED: u64 = 2;
-/// A silence that ends with so many missing numbers in a row is an outage. Shorter runs of losses
+/// A silence that ends with this number of missing numbers in a row is an outage. Shorter runs of losses
 /// are chance.
 const SILENCES: [(Duration, u64); 2] = [
     (Duration::from_millis(250), 8),

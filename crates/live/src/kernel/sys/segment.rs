@@ -11,7 +11,7 @@ use super::tcp_info::set;
 pub fn of(socket: impl AsFd) -> io::Result<i32> {
     let mut size: libc::c_int = 0;
     let mut len = libc::socklen_t::try_from(size_of::<libc::c_int>()).expect("a small number");
-    // SAFETY: the kernel writes at most `len` octets, those of an integer.
+    // SAFETY: the option is an int, whose address and size these are.
     let answer = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
