@@ -12,12 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch import Scenario, UserError
 from anabranch.multipoint import compare
+from anabranch.multipoint.clocks import fit
 from anabranch.multipoint.compare import Points, diagnose_points
 from anabranch.multipoint.text import overview
 from anabranch.multipoint.tracks import tracks
@@ -43,6 +45,7 @@ from .two_points import (
     packets,
     randomised,
     real,
+    set_clock,
     stripped_identification,
     taps,
     through,
@@ -163,6 +166,47 @@ def test_the_clock_of_the_other_point_is_found(
     assert part["round_trip_ms"] == pytest.approx(30.1, abs=0.5)
     for way in ("forward", "backward"):
         assert part[way]["delay_ms"]["min"] == pytest.approx(15.05, abs=0.25)
+
+
+@pytest.mark.parametrize("shape", [1.0, 2.0])
+def test_the_drift_lies_in_its_interval(shape: float) -> None:
+    """Over seeds, with delays of which few are near the least one."""
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        drift, count = float(rng.uniform(-100e-6, 100e-6)), int(rng.choice([60, 600, 4000]))
+        first = np.sort(rng.uniform(0, 30, count))
+        is_forward = rng.random(count) < 0.5
+        delay = 0.02 + rng.gamma(shape, 1e-3, count)
+        second = np.where(is_forward, first + delay, first - delay) * (1 + drift) + 3
+        found = fit(first.round(6), second.round(6), is_forward)
+        assert found.drift_low <= drift <= found.drift_high, seed
+
+
+@pytest.mark.parametrize("point", [0, 1])
+@pytest.mark.parametrize(("at_s", "size_s"), [(2.0, 0.03), (3.5, -0.03)])
+def test_a_clock_that_is_set_is_reported_and_is_no_delay(
+    point: int, at_s: float, size_s: float, lossy: Taps, compared: Callable[..., Points]
+) -> None:
+    plain = compared(lossy.client, lossy.server).content
+    both = [lossy.client, lossy.server]
+    both[point] = through(both[point], set_clock(at_s, size_s))
+    found = compared(both[0], through(both[1], clock(7.0, 50e-6, START_NS))).content
+    (step,) = found["points"][point]["clock_steps"]
+    # Queues change the delays of neighbouring packets by two packets of 10 Mbit/s.
+    assert step["size_s"] == pytest.approx(size_s, abs=3e-3)
+    assert step["time_s"] - found["points"][point]["start_s"] == pytest.approx(at_s + max(size_s, 0), abs=0.05)
+    assert not found["points"][1 - point]["clock_steps"]
+    (part,), (before,) = found["parts"], plain["parts"]
+    for way in ("forward", "backward"):
+        assert part[way]["lost"] == pytest.approx(before[way]["lost"], abs=2)
+        for name in ("min", "median", "p95", "max"):
+            assert part[way]["delay_ms"][name] == pytest.approx(before[way]["delay_ms"][name], abs=3)
+    assert any("was set" in line for line in overview(found))
+
+
+def test_no_clock_of_a_steady_run_was_set(lossy: Taps, compared: Callable[..., Points]) -> None:
+    found = compared(lossy.client, through(lossy.server, clock(-3.0, -90e-6, START_NS))).content
+    assert [point["clock_steps"] for point in found["points"]] == [[], []]
 
 
 def test_a_queue_shows_in_the_delay_of_its_way_alone(lossy: Taps, compared: Callable[..., Points]) -> None:

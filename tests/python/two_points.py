@@ -133,6 +133,16 @@ def clock(offset_s: float, drift: float = 0.0, start_ns: int = 0) -> Change:
     return change
 
 
+def set_clock(at_s: float, by_s: float) -> Change:
+    """A clock that is set once, at a time since the start of the run."""
+
+    def change(one: Packet) -> Packet:
+        is_after = one.time_ns >= START_NS + round(at_s * 1e9)
+        return replace(one, time_ns=one.time_ns + (round(by_s * 1e9) if is_after else 0))
+
+    return change
+
+
 START_NS = 1_795_874_600 * 10**9
 """2026-11-28 14:03:20 UTC."""
 

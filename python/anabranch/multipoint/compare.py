@@ -14,10 +14,10 @@ from anabranch.diagnosis.diagnosis import DIRECTIONS, Diagnosis, main_direction,
 from anabranch.diagnosis.document import Connection, Limit
 from anabranch.errors import UserError
 from anabranch.multipoint.changes import changes
-from anabranch.multipoint.clocks import RESOLUTION_S, Clock
-from anabranch.multipoint.documents import Belonging, Change, Compared, Document, Outside, Part, Point
+from anabranch.multipoint.clocks import RESOLUTION_S, Clock, Step, without
+from anabranch.multipoint.documents import Belonging, Change, ClockStep, Compared, Document, Outside, Part, Point
 from anabranch.multipoint.listing import MOST_SEGMENTS, SYN, Flags, Indices, Listing, flagged, list_segments
-from anabranch.multipoint.matching import NONE, Matched, Window, match
+from anabranch.multipoint.matching import NONE, Matched, Window, match, steady
 from anabranch.multipoint.pairing import Pair, pair_connections
 from anabranch.multipoint.parts import series, ways
 from anabranch.multipoint.passage import Passage, passage
@@ -266,6 +266,8 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
     made: list[ComparedPart] = []
     inverted: np.ndarray[Any, Any] | None = None
     to_first: list[Clock] = []
+    # The steps of the first clock of a part that the part before has shown.
+    known: Sequence[Step] = ()
     # Octets have the same numbers in all parts.
     octet_zero: Indices | None = None
     for index, (first, second) in enumerate(itertools.pairwise(listings)):
@@ -274,21 +276,23 @@ def _compare(listings: list[Listing], chains: list[Chain], sides: Sides | None) 
         octet_zero = octets_zero(one, two, shifts)
         inverted = own_inverted if inverted is None else inverted
         one, two = (_directed(side, inverted) for side in (one, two))
-        windows = (_window(first, origin_ns), _window(second, origin_ns))
+        one = replace(one, time_s=without(one.time_s, known, one.rows["frame"].astype(np.int64)))
+        windows = (_window(first, origin_ns, known), _window(second, origin_ns))
         matched = match(one, two, windows, 2 * len(pairs))
         window_two = matched.clock.to_first(np.array([windows[1].start_s, windows[1].end_s]))
-        by_first = [windows[0], Window(float(window_two[0]), float(window_two[1]))]
+        by_first = [steady(windows[0], matched.clock), Window(float(window_two[0]), float(window_two[1]))]
         for clock in reversed(to_first):
             matched = replace(
                 matched,
-                one=replace(matched.one, time_s=clock.to_first(matched.one.time_s)),
-                two=replace(matched.two, time_s=clock.to_first(matched.two.time_s)),
+                one=replace(matched.one, time_s=clock.steady_to_first(matched.one.time_s)),
+                two=replace(matched.two, time_s=clock.steady_to_first(matched.two.time_s)),
             )
             by_first = [
-                Window(*(float(value) for value in clock.to_first(np.array([each.start_s, each.end_s]))))
+                Window(*(float(value) for value in clock.steady_to_first(np.array([each.start_s, each.end_s]))))
                 for each in by_first
             ]
         to_first.append(matched.clock)
+        known = matched.clock.steps
         both = _running(matched, (by_first[0], by_first[1]))
         passages = (passage(matched, FORWARD, both), passage(matched, BACKWARD, both))
         made.append(ComparedPart(
@@ -331,8 +335,10 @@ def _directed(side: Side, inverted: np.ndarray[Any, Any]) -> Side:
     return replace(side, way=side.sender ^ inverted[side.pair].astype(np.int64))
 
 
-def _window(listing: Listing, origin_ns: int) -> Window:
-    return Window(listing.start_s - origin_ns / 1e9, listing.end_s - origin_ns / 1e9)
+def _window(listing: Listing, origin_ns: int, steps: Sequence[Step] = ()) -> Window:
+    times = np.array([listing.start_s - origin_ns / 1e9, listing.end_s - origin_ns / 1e9])
+    start, end = without(times, steps).tolist()
+    return Window(start, end)
 
 
 def _parts(names: tuple[str, str], matched: Matched, passages: tuple[Passage, Passage], pairs: int) -> list[Part]:
@@ -469,8 +475,17 @@ def _point(comparison: Comparison, index: int, paired: int) -> Point:
             "drift_high_ppm": sum(part.clock.drift_high for part in comparison.parts[:index]) * 1e6,
             "packets": clock.packets,
         },
+        "clock_steps": _clock_steps(comparison, index),
         "unpaired": count - paired, "left_out": listing.left_out,
     }  # fmt: skip
+
+
+def _clock_steps(comparison: Comparison, index: int) -> list[ClockStep]:
+    """The steps of the clock of a point, by that clock."""
+    start_s = int(comparison.listings[0].rows["time_ns"][0]) / 1e9
+    before, after = comparison.parts[:index], comparison.parts[index:]
+    own = [*(before[-1].clock.steps if before else ()), *(after[0].clock.first_steps if after else ())]
+    return [{"time_s": start_s + one.reading_s, "size_s": one.size_s} for one in own]
 
 
 def _uncertain(comparison: Comparison, index: int) -> float | None:

@@ -12,10 +12,11 @@ class Clock(TypedDict):
     """The clock of a point relative to the first point's.
 
     Attributes:
-        offset_s: How far it is ahead in the middle of the comparison, if the path is as long both ways.
+        offset_s: How far it is ahead in the middle of the comparison, before the first step of a clock, if the path is
+            as long both ways.
         uncertain_s: The offset lies within this distance; ``null`` if packets of one way only passed both points.
         drift_ppm: How much faster it is.
-        drift_low_ppm: The least drift that fits the packets.
+        drift_low_ppm: The least drift that fits the packets, at 99.9 % probability.
         drift_high_ppm: The largest one.
         packets: The packets from which it was estimated.
     """
@@ -26,6 +27,18 @@ class Clock(TypedDict):
     drift_low_ppm: float
     drift_high_ppm: float
     packets: int
+
+
+class ClockStep(TypedDict):
+    """A clock that was set while it captured.
+
+    Attributes:
+        time_s: Its reading after the step.
+        size_s: The step; positive if it was set forward.
+    """
+
+    time_s: float
+    size_s: float
 
 
 class Point(TypedDict):
@@ -39,6 +52,7 @@ class Point(TypedDict):
         start_s: The time of its first segment, by its clock.
         end_s: The time of its last segment.
         clock: Its clock; ``null`` for the first point.
+        clock_steps: The steps of its clock, which the delays exclude.
         unpaired: Connections that no other point has.
         left_out: Segments beyond the bound, which are not compared.
     """
@@ -50,6 +64,7 @@ class Point(TypedDict):
     start_s: float
     end_s: float
     clock: Clock | None
+    clock_steps: list[ClockStep]
     unpaired: int
     left_out: int
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anabranch.errors import UserError
-from anabranch.multipoint.clocks import RESOLUTION_S, Clock, fit
+from anabranch.multipoint.clocks import RESOLUTION_S, Clock, without
 from anabranch.multipoint.listing import (
     HAS_ID,
     HAS_STAMPS,
@@ -25,6 +25,7 @@ from anabranch.multipoint.listing import (
     mixed,
 )
 from anabranch.multipoint.sides import BACKWARD, FORWARD, NO_ACK, Side, in_common
+from anabranch.multipoint.steps import Timed, steps_of
 
 PRESERVED = 0.9
 """A field is the path's to identify packets by if it is equal at both points in this share of them."""
@@ -87,17 +88,28 @@ def match(one: Side, two: Side, windows: tuple[Window, Window], streams: int) ->
             "the captures have connections in common, and none of their packets",
             hint="give captures of the same connections at the same time",
         )
-    clock = fit(one.time_s[left], two.time_s[right], one.way[left] == FORWARD)
-    two = replace(two, time_s=clock.to_first(two.time_s))
+    frames = one.rows["frame"].astype(np.int64), two.rows["frame"].astype(np.int64)
+    timed = Timed(one.time_s[left], two.time_s[right], one.way[left] == FORWARD, (frames[0][left], frames[1][right]))
+    steps = steps_of(timed)
+    clock = replace(timed.without(steps).fit(), first_steps=steps[0], steps=steps[1])
+    one = replace(one, time_s=without(one.time_s, steps[0], frames[0]))
+    two = replace(two, time_s=clock.steady_to_first(without(two.time_s, steps[1], frames[1])))
     here, there = one.at(left), two.at(right)
     is_kept = {name: _is_kept(field, here, there, streams) for name, field in FIELDS.items()}
     compared = np.bincount(here.stream, minlength=streams)
+    running = steady(windows[0], clock)
     capture = clock.to_first(np.array([windows[1].start_s, windows[1].end_s]))
     delays = _delays(here, there, clock, is_kept)
     possible_one = _passing(one, FORWARD, delays, Window(float(capture[0]), float(capture[1])))
-    possible_two = _passing(two, BACKWARD, delays, windows[0])
+    possible_two = _passing(two, BACKWARD, delays, running)
     mate, mate_of_two = _mates(one, two, (possible_one, possible_two), is_kept)
     return Matched(one, two, mate, mate_of_two, clock, is_kept, compared)
+
+
+def steady(window: Window, clock: Clock) -> Window:
+    """A time of the first capture, by its clock without its steps."""
+    start, end = without(np.array([window.start_s, window.end_s]), clock.first_steps).tolist()
+    return Window(start, end)
 
 
 def _delays(here: Side, there: Side, clock: Clock, is_kept: dict[str, Flags]) -> tuple[float, dict[int, float]]:

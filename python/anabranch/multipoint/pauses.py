@@ -9,7 +9,7 @@ import numpy as np
 
 from anabranch.diagnosis.diagnosis import DIRECTIONS
 from anabranch.diagnosis.document import Connection, DirectionName, Stall
-from anabranch.multipoint.clocks import Clock
+from anabranch.multipoint.clocks import Clock, without
 from anabranch.multipoint.documents import Part, Pause
 from anabranch.multipoint.listing import FIN, SYN, Indices, flagged
 from anabranch.multipoint.matching import NONE
@@ -78,8 +78,9 @@ class PathView:
     def by_first(self, at: int, time_s: float) -> float:
         """A time of a point by the first clock."""
         time = np.array([time_s - self.origin_s])
+        time = without(time, self.clocks[at - 1].steps if at else self.clocks[0].first_steps)
         for clock in reversed(self.clocks[:at]):
-            time = clock.to_first(time)
+            time = clock.steady_to_first(time)
         return float(time[0]) + self.origin_s
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from anabranch.diagnosis.text import plural
-from anabranch.multipoint.documents import Change, Compared, Document, Outside, Part, Pause, Point, Way
+from anabranch.multipoint.documents import Change, ClockStep, Compared, Document, Outside, Part, Pause, Point, Way
 from anabranch.text import shown
 from anabranch.text.lines import pause_length, percent, wrapped
 
@@ -79,6 +79,8 @@ def remarks(document: Document) -> Iterator[str]:
             yield f"{point['left_out']:,} packets of {point['name']} are beyond the bound and not compared"
         if point["clock"] is not None:
             yield clock_text(points[0], point)
+        for step in point["clock_steps"]:
+            yield step_text(point, step)
 
 
 def clock_text(first: Point, point: Point) -> str:
@@ -94,6 +96,15 @@ def clock_text(first: Point, point: Point) -> str:
     return (
         f"the clock of {point['name']} is {abs(clock['offset_s']):.6f} s{error} {direction} that of {first['name']}, "
         f"{drift} ({low:+.2f} to {high:+.2f} ppm), from {clock['packets']:,} packets{at_once}"
+    )
+
+
+def step_text(point: Point, step: ClockStep) -> str:
+    """A step of a point's clock."""
+    direction = "forward" if step["size_s"] > 0 else "back"
+    return (
+        f"the clock of {point['name']} was set {direction} by {milliseconds(abs(step['size_s']) * 1e3)} ms at "
+        f"{step['time_s'] - point['start_s']:.3f} s of its capture; the delays are without this step"
     )
 
 
