@@ -24,6 +24,13 @@ const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 const UDP_OCTETS: u32 = 8;
 
+/// Octets of a connection ID (RFC 9000 §17.2), and least octets of the one that a client draws for the
+/// server (§7.2).
+const MOST_ID: usize = 20;
+const LEAST_DRAWN: u8 = 8;
+/// Connection IDs of a connection that are stored: one of each end, those of Retries, and the drawn one.
+const MOST_IDS: u8 = 8;
+
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const SPIN: u8 = 0x20;
@@ -119,14 +126,49 @@ pub struct QuicOneWay {
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     /// By the ends, the smaller one first.
-    known: BTreeMap<(End, End), usize>,
+    pairs: BTreeMap<(End, End), Pair>,
+    /// By the destination connection ID, with its receiver and sender.
+    ids: BTreeMap<(End, End, ConnectionId), usize>,
     list: Vec<Flow>,
     /// Datagrams that begin connections beyond the bound.
     pub(crate) omitted: u64,
 }
 
+/// The connections of a pair of ends.
+#[derive(Debug, Default)]
+struct Pair {
+    /// The one whose packet passed last.
+    last: usize,
+    /// Bit `n` is set if one of their connection IDs has `n` octets: a short header omits the length.
+    lengths: u32,
+}
+
+/// A connection ID (RFC 9000 §5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct ConnectionId {
+    length: u8,
+    octets: [u8; MOST_ID],
+}
+
+impl ConnectionId {
+    fn of(octets: &[u8]) -> Option<Self> {
+        let mut id = Self {
+            length: u8::try_from(octets.len()).ok()?,
+            octets: [0; MOST_ID],
+        };
+        id.octets.get_mut(..octets.len())?.copy_from_slice(octets);
+        Some(id)
+    }
+
+    const fn is_empty(self) -> bool {
+        self.length == 0
+    }
+}
+
 #[derive(Debug)]
 struct Flow {
+    /// Connection IDs that are known.
+    ids: u8,
     ends: [End; 2],
     start: Nanos,
     last: Nanos,
@@ -168,20 +210,31 @@ enum Kind {
 
 /// The first header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Header {
-    Long(Kind, u32),
-    Short { spin: bool },
+enum Header<'a> {
+    Long {
+        kind: Kind,
+        version: u32,
+        /// The connection IDs of the destination and of the source.
+        ids: [ConnectionId; 2],
+    },
+    Short {
+        spin: bool,
+        /// The destination's connection ID and what follows.
+        rest: &'a [u8],
+    },
 }
 
-impl Header {
-    fn read(octets: &[u8]) -> Option<Self> {
-        let first = *octets.first()?;
+impl<'a> Header<'a> {
+    fn read(octets: &'a [u8]) -> Option<Self> {
+        let (first, rest) = octets.split_first()?;
         if first & LONG == 0 {
             return (first & FIXED != 0).then_some(Self::Short {
                 spin: first & SPIN != 0,
+                rest,
             });
         }
-        let version = u32::from_be_bytes(*octets.get(1..)?.first_chunk()?);
+        let (version, mut rest) = rest.split_first_chunk()?;
+        let version = u32::from_be_bytes(*version);
         let kind = match (version, first >> 4 & 3) {
             (0, _) => Kind::Negotiation,
             (V2, 1) | (V1 | DRAFTS..=0xff00_00ff, 0) => Kind::Initial,
@@ -189,7 +242,19 @@ impl Header {
             (V2 | V1 | DRAFTS..=0xff00_00ff, _) => Kind::Other,
             _ => return None,
         };
-        Some(Self::Long(kind, version))
+        let mut ids = [ConnectionId::default(); 2];
+        for id in &mut ids {
+            // A capture may end within the header.
+            let Some((length, after)) = rest.split_first() else {
+                break;
+            };
+            let Some((octets, after)) = after.split_at_checked(usize::from(*length)) else {
+                break;
+            };
+            *id = ConnectionId::of(octets)?;
+            rest = after;
+        }
+        Some(Self::Long { kind, version, ids })
     }
 }
 
@@ -215,28 +280,98 @@ impl Flows {
         };
         let key = (source.min(target), source.max(target));
         let time = from_picos(packet.time);
-        let at = if let Some(at) = self.known.get(&key) {
-            *at
-        } else {
-            let Header::Long(Kind::Initial, version) = header else {
-                return false;
-            };
-            if length < FIRST_DATAGRAM {
-                return false;
+        let at = match self.find(source, target, &header, length) {
+            Found::Known(at) => at,
+            Found::No => return false,
+            Found::New(version) => {
+                if self.list.len() >= MOST {
+                    self.omitted += 1;
+                    return true;
+                }
+                self.list.push(Flow::new([source, target], time, version));
+                self.list.len() - 1
             }
-            if self.list.len() >= MOST {
-                self.omitted += 1;
-                return true;
-            }
-            self.list.push(Flow::new([source, target], time, version));
-            self.known.insert(key, self.list.len() - 1);
-            self.list.len() - 1
         };
+        self.pairs.entry(key).or_default().last = at;
+        self.learn(at, source, target, &header);
         if let Some(flow) = self.list.get_mut(at) {
             let from = usize::from(source != flow.ends[0]);
-            flow.add(from, time, length, header);
+            flow.add(from, time, length, &header);
         }
         true
+    }
+
+    /// Finds the connection of a packet by its connection IDs, or else the last one of its ends.
+    fn find(&self, source: End, target: End, header: &Header<'_>, length: u32) -> Found {
+        let pair = self.pairs.get(&(source.min(target), source.max(target)));
+        let known = |receiver, sender, id: ConnectionId| {
+            let id = Some(id).filter(|id| !id.is_empty())?;
+            self.ids.get(&(receiver, sender, id)).copied()
+        };
+        let by_id = match *header {
+            Header::Long {
+                ids: [to, from], ..
+            } => known(target, source, to).or_else(|| known(source, target, from)),
+            Header::Short { rest, .. } => pair.and_then(|pair| {
+                let lengths = (1..=MOST_ID).filter(|length| pair.lengths >> length & 1 == 1);
+                let mut ids = lengths.filter_map(|length| ConnectionId::of(rest.get(..length)?));
+                ids.find_map(|id| known(target, source, id))
+            }),
+        };
+        if let Some(at) = by_id {
+            return Found::Known(at);
+        }
+        let last = pair.map(|pair| pair.last);
+        if let Header::Long {
+            kind: Kind::Initial,
+            version,
+            ids: [to, from],
+        } = *header
+            && length >= FIRST_DATAGRAM
+        {
+            // A client draws the first connection ID of the server. Without one of its own, its packets
+            // after the handshake of a one-sided capture look the same.
+            let is_drawn = to.length >= LEAST_DRAWN;
+            let begins = |flow: &Flow| {
+                flow.ends[0] == source && is_drawn && (!from.is_empty() || flow.is_answered())
+            };
+            if last.is_none_or(|at| self.list.get(at).is_some_and(begins)) {
+                return Found::New(version);
+            }
+        }
+        last.map_or(Found::No, Found::Known)
+    }
+
+    /// Records the connection IDs of a packet: that of its sender and, of a client's Initial packet, that
+    /// of its receiver.
+    fn learn(&mut self, at: usize, source: End, target: End, header: &Header<'_>) {
+        let &Header::Long {
+            kind,
+            ids: [to, from],
+            ..
+        } = header
+        else {
+            return;
+        };
+        let Some(flow) = self.list.get_mut(at) else {
+            return;
+        };
+        let is_opening = kind == Kind::Initial && source == flow.ends[0];
+        let pair = self.pairs.entry((source.min(target), source.max(target)));
+        let pair = pair.or_default();
+        for (receiver, sender, id) in [
+            (source, target, Some(from)),
+            (target, source, is_opening.then_some(to)),
+        ] {
+            let Some(id) = id.filter(|id| !id.is_empty()) else {
+                continue;
+            };
+            if flow.ids < MOST_IDS && !self.ids.contains_key(&(receiver, sender, id)) {
+                flow.ids += 1;
+                pair.lengths |= 1 << id.length;
+                self.ids.insert((receiver, sender, id), at);
+            }
+        }
     }
 
     /// Ends the capture.
@@ -246,9 +381,18 @@ impl Flows {
     }
 }
 
+/// The connection of a packet.
+enum Found {
+    Known(usize),
+    /// It begins one of this version.
+    New(u32),
+    No,
+}
+
 impl Flow {
     fn new(ends: [End; 2], start: Nanos, version: u32) -> Self {
         Self {
+            ids: 0,
             ends,
             start,
             last: start,
@@ -264,14 +408,21 @@ impl Flow {
         }
     }
 
-    fn add(&mut self, from: usize, time: Nanos, length: u32, header: Header) {
+    /// Whether a packet of the server was captured.
+    fn is_answered(&self) -> bool {
+        self.sides[1].datagrams > 0
+    }
+
+    fn add(&mut self, from: usize, time: Nanos, length: u32, header: &Header<'_>) {
         self.last = self.last.max(time);
         let is_server = from == 1;
-        let is_unanswered = self.sides[1].datagrams == 0;
-        self.unanswered += u64::from(!is_server && is_unanswered);
-        match header {
-            Header::Long(Kind::Negotiation, _) => self.is_negotiated |= is_server,
-            Header::Long(kind, version) => {
+        self.unanswered += u64::from(!is_server && !self.is_answered());
+        match *header {
+            Header::Long {
+                kind: Kind::Negotiation,
+                ..
+            } => self.is_negotiated |= is_server,
+            Header::Long { kind, version, .. } => {
                 self.version = version;
                 self.has_retry |= is_server && kind == Kind::Retry;
                 if kind == Kind::Initial {
@@ -340,12 +491,12 @@ impl Flow {
 }
 
 impl Side {
-    fn add(&mut self, time: Nanos, length: u32, header: Header) {
+    fn add(&mut self, time: Nanos, length: u32, header: &Header<'_>) {
         self.datagrams += 1;
         self.bytes += u64::from(length);
         self.first.get_or_insert(time);
         self.last = self.last.max(time);
-        let Header::Short { spin } = header else {
+        let &Header::Short { spin, .. } = header else {
             return;
         };
         self.short += 1;

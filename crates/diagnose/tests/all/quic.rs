@@ -383,6 +383,79 @@ fn the_spin_bit_shows_round_trips_if_it_is_used() {
     );
 }
 
+/// A long header of version 1 with the connection IDs of its destination and its source.
+fn between(first: u8, to: &[u8], from: &[u8]) -> Vec<u8> {
+    let mut header = vec![first, 0, 0, 0, 1];
+    for id in [to, from] {
+        header.push(u8::try_from(id.len()).expect("a connection ID"));
+        header.extend(id);
+    }
+    header
+}
+
+/// A connection whose client draws `drawn` for the server, which chooses `server`.
+fn opening(at: u32, drawn: &[u8], client: &[u8], server: &[u8]) -> Vec<(u32, bool, Vec<u8>, u16)> {
+    let short = |to: &[u8]| [&[0x40][..], to, &[9; 12]].concat();
+    vec![
+        (at, true, between(0xc0, drawn, client), 1200),
+        (at + 20_000, false, between(0xc0, client, server), 1200),
+        (at + 20_100, true, between(0xe0, server, client), 300),
+        (at + 40_000, false, short(client), 1000),
+        (at + 40_100, true, short(server), 100),
+    ]
+}
+
+fn counts(report: &Report) -> Vec<[u64; 2]> {
+    let flows = report.quic.iter();
+    let both = flows.map(|flow| [&flow.directions.a_to_b, &flow.directions.b_to_a]);
+    both.map(|ways| ways.map(|way| way.datagrams)).collect()
+}
+
+#[test]
+fn connections_on_the_same_ports_are_kept_apart() {
+    for clients in [[&[][..], &[]], [&[1, 2, 3], &[4, 5, 6]]] {
+        let mut packets = opening(0, &[5; 8], clients[0], &[8; 4]);
+        packets.extend(opening(1_000_000, &[6; 8], clients[1], &[9; 4]));
+        let report = datagrams(&packets);
+        assert_eq!(counts(&report), [[3, 2]; 2]);
+        assert_eq!(report.quic[1].start_s - report.quic[0].start_s, 1.0);
+        assert_eq!(report.quic[1].handshake.answered_ms, Some(20.0));
+    }
+}
+
+#[test]
+fn simultaneous_connections_on_the_same_ports_are_kept_apart() {
+    let mut packets = opening(0, &[5; 8], &[1; 3], &[8; 4]);
+    packets.extend(opening(50, &[6; 8], &[2; 5], &[9; 20]));
+    packets.extend(opening(70, &[7; 8], &[3; 3], &[4; 4]));
+    packets.sort_by_key(|packet| packet.0);
+    let report = datagrams(&packets);
+    assert_eq!(counts(&report), [[3, 2]; 3]);
+    for flow in &report.quic {
+        assert_eq!(flow.handshake.answered_ms, Some(20.0));
+        assert_eq!(flow.handshake.client_ready_ms, Some(40.1));
+    }
+}
+
+#[test]
+fn a_retry_and_lost_initial_packets_begin_no_other_connection() {
+    let packets = [
+        (0, true, between(0xc0, &[5; 8], &[1; 3]), 1200),
+        (10_000, true, between(0xc0, &[5; 8], &[1; 3]), 1200),
+        (30_000, false, between(0xf0, &[1; 3], &[6; 8]), 100),
+        (30_100, true, between(0xc0, &[6; 8], &[1; 3]), 1200),
+        (60_000, false, between(0xc0, &[1; 3], &[8; 4]), 1200),
+        (60_100, true, between(0xc0, &[8; 4], &[1; 3]), 1200),
+    ];
+    assert_eq!(counts(&datagrams(&packets)), [[4, 2]]);
+    // The capture has the client's packets only, and they lack a connection ID of the client.
+    let packets = [
+        (0, true, between(0xc0, &[5; 8], &[]), 1200),
+        (20_000, true, between(0xc0, &[8; 8], &[]), 1200),
+    ];
+    assert_eq!(counts(&datagrams(&packets)), [[2, 0]]);
+}
+
 #[test]
 fn other_datagrams_are_no_quic() {
     let report = datagrams(&[
