@@ -46,7 +46,7 @@ pub enum Error {
     )]
     NetworkVantage,
     /// An event that is far larger than any program writes.
-    #[error("event {0} is longer than 64 MiB; expected events of packets")]
+    #[error("event {0} is longer than 16 MiB; expected events of packets")]
     LongEvent(u64),
     /// More connections than any program logs in a file.
     #[error(

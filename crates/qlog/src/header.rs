@@ -75,8 +75,8 @@ pub struct Header {
     pub(crate) reference_ms: f64,
     /// Milliseconds of a unit of time.
     pub(crate) unit_ms: f64,
-    /// The names of columns, if events are rows.
-    pub(crate) columns: Vec<String>,
+    /// The columns of the time, the name, the group and the data, if events are rows.
+    pub(crate) columns: [Option<usize>; 4],
     pub(crate) schema: Option<String>,
 }
 
@@ -96,6 +96,14 @@ const FIELDS: [&str; 10] = [
     "serialization_format",
     "trace",
     "vantage_point",
+];
+
+/// The names of the columns of the time, the name, the group and the data of an event.
+const COLUMNS: [&[&str]; 4] = [
+    &["relative_time", "time", "delta_time"],
+    &["event", "event_type", "type", "name"],
+    &["group_id"],
+    &["data"],
 ];
 
 /// Whether a field of a file or a trace is read.
@@ -119,9 +127,9 @@ impl Header {
         let unit_ms = if units == Some("us") { 1e-3 } else { 1.0 };
         let reference = common("reference_time").and_then(number).unwrap_or(0.0);
         let columns = trace.get("event_fields").and_then(Value::as_array);
-        let columns = columns.map_or_else(Vec::new, |columns| {
-            let names = columns.iter().filter_map(Value::as_str);
-            names.map(str::to_ascii_lowercase).collect()
+        let columns = COLUMNS.map(|names| {
+            let mut columns = columns?.iter().filter_map(Value::as_str);
+            columns.position(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
         });
         let group = common("group_id").or_else(|| common("ODCID"));
         let schemas = trace.get("event_schemas").and_then(Value::as_array);

@@ -6,8 +6,8 @@ use std::{
     rc::Rc,
 };
 
-/// Maximum number of bytes of one event.
-const LONGEST: u64 = 64 << 20;
+/// Maximum number of bytes of one event. A text of this length is stored while it is read.
+const LONGEST: u64 = 16 << 20;
 /// Bytes between two calls of `stop`.
 const PULSE: u64 = 64 << 10;
 

@@ -18,6 +18,7 @@ mod fields;
 mod header;
 mod input;
 mod reader;
+mod value;
 
 pub use error::Error;
 pub use event::{Event, Frame, Metrics, Packet, PacketKind, Parameters, Trigger};

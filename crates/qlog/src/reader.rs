@@ -15,6 +15,7 @@ use crate::{
     fields,
     header::{Header, TimeFormat, Vantage, check_version, is_read},
     input::{Input, Progress},
+    value::{Bounded, Name},
 };
 
 /// Maximum number of traces of a file.
@@ -97,10 +98,10 @@ pub fn read<R: Read>(
     let mut sink = Sink::new(&traces, &mut take);
     let end = if is_sequential {
         let mut end = None;
-        for record in json.into_iter::<Value>() {
+        for record in json.into_iter::<Bounded>() {
             progress.since.set(0);
             match record {
-                Ok(record) => sink.add(0, &record),
+                Ok(Bounded(record)) => sink.add(0, &record),
                 Err(error) => {
                     end = Some(error);
                     break;
@@ -233,11 +234,11 @@ seeds! {
 /// Reads the value of a field, and keeps it if it is used.
 fn add_field<'de, A: MapAccess<'de>>(
     fields: &mut Map<String, Value>,
-    key: String,
+    key: Option<String>,
     map: &mut A,
 ) -> Result<(), A::Error> {
-    if is_read(&key) {
-        fields.insert(key, map.next_value()?);
+    if let Some(key) = key.filter(|key| is_read(key)) {
+        fields.insert(key, map.next_value::<Bounded>()?.0);
     } else {
         map.next_value::<IgnoredAny>()?;
     }
@@ -252,8 +253,8 @@ impl<'de> Visitor<'de> for File<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "traces" {
+        while let Some(key) = map.next_key_seed(Name)? {
+            if key.as_deref() == Some("traces") {
                 self.0.traces.get_or_insert_default();
                 map.next_value_seed(Traces(self.0))?;
             } else {
@@ -293,8 +294,8 @@ impl<'de> Visitor<'de> for Trace<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut fields = Map::new();
         let mut read = || -> Result<(), A::Error> {
-            while let Some(key) = map.next_key::<String>()? {
-                if key == "events" {
+            while let Some(key) = map.next_key_seed(Name)? {
+                if key.as_deref() == Some("events") {
                     map.next_value_seed(Events(self.0))?;
                 } else {
                     add_field(&mut fields, key, &mut map)?;
@@ -305,8 +306,13 @@ impl<'de> Visitor<'de> for Trace<'_, '_> {
         };
         let end = read();
         // A trace that is cut off has the fields before the cut.
-        let header = Header::of(&fields);
-        self.0.traces.get_or_insert_default().push(header);
+        let mut header = Header::of(&fields);
+        let traces = self.0.traces.get_or_insert_default();
+        if traces.first().is_some_and(|one| one.schema.is_some()) {
+            // A message names one.
+            header.schema = None;
+        }
+        traces.push(header);
         end
     }
 }
@@ -325,8 +331,8 @@ impl<'de> Visitor<'de> for Events<'_, '_> {
             match &mut self.0.take {
                 None if events.next_element::<IgnoredAny>()?.is_none() => return Ok(()),
                 None => {}
-                Some(take) => match events.next_element::<Value>()? {
-                    Some(event) => take(trace, &event),
+                Some(take) => match events.next_element::<Bounded>()? {
+                    Some(Bounded(event)) => take(trace, &event),
                     None => return Ok(()),
                 },
             }
@@ -410,18 +416,12 @@ struct Parts<'v> {
 /// An event's parts: an object, or a row of columns.
 fn parts<'v>(header: &Header, value: &'v Value) -> Option<Parts<'v>> {
     if let Some(row) = value.as_array() {
-        let column = |names: &[&str]| {
-            let at = header
-                .columns
-                .iter()
-                .position(|one| names.contains(&one.as_str()))?;
-            row.get(at)
-        };
+        let [time, name, group, data] = header.columns.map(|column| row.get(column?));
         return Some(Parts {
-            time: fields::number(column(&["relative_time", "time", "delta_time"])?)?,
-            name: column(&["event", "event_type", "type", "name"])?.as_str()?,
-            group: column(&["group_id"]).and_then(Value::as_str),
-            data: column(&["data"])?,
+            time: fields::number(time?)?,
+            name: name?.as_str()?,
+            group: group.and_then(Value::as_str),
+            data: data?,
         });
     }
     let one = |names: &[&str]| names.iter().find_map(|name| value.get(*name));

@@ -32,8 +32,6 @@ use flow::Flow;
 
 /// Connections of a log for each one that is listed.
 const MOST_TIMES: usize = 16;
-/// Octets of a `group_id` that are compared: a connection ID has 20 (RFC 9000 §17.2), as 40 digits.
-const LONGEST_GROUP: usize = 256;
 
 /// Whether a file is a qlog, by its content. Its position stays the same.
 ///
@@ -157,7 +155,7 @@ fn run(
     let most = bounds.connections.saturating_mul(MOST_TIMES);
     let are_many = std::cell::Cell::new(false);
     let stop = || stop() || are_many.get();
-    let mut ids: BTreeMap<(usize, Option<String>), u64> = BTreeMap::new();
+    let mut ids: BTreeMap<(usize, Option<u128>), u64> = BTreeMap::new();
     let mut log = Log {
         account: Account::default(),
         flows: BTreeMap::new(),
@@ -174,8 +172,7 @@ fn run(
         Content::open(Shared(&file), limits, stop).map_err(|error| system(&error))
     };
     let read = read(open, stop, |record| {
-        let group = |group: &str| group.chars().take(LONGEST_GROUP).collect();
-        let key = (record.trace, record.group.map(group));
+        let key = (record.trace, record.group.map(hash));
         if ids.len() >= most && !ids.contains_key(&key) {
             are_many.set(true);
             return;
@@ -206,6 +203,15 @@ fn run(
     }
     log.account = read?;
     Ok(log)
+}
+
+/// The hash of a group's name (FNV-1a), so that long names take no memory.
+fn hash(name: &str) -> u128 {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = (1 << 88) + 0x13b;
+    name.bytes().fold(OFFSET, |hash, octet| {
+        (hash ^ u128::from(octet)).wrapping_mul(PRIME)
+    })
 }
 
 /// A file that is opened twice.

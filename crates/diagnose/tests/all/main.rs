@@ -6,6 +6,7 @@ mod findings;
 mod limits;
 mod listing;
 mod make;
+mod memory;
 mod next;
 mod numbers;
 mod one_sided;
