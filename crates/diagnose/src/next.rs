@@ -5,7 +5,7 @@
 
 use crate::{
     finding::{
-        Cause, Kind, Meta,
+        Cause, Kind, Meta, no_response,
         silent_peer::{LEAST_TIMEOUTS, NEVER},
     },
     limit::{LOSSES, Limit},
@@ -75,9 +75,11 @@ pub fn step(connection: &Connection) -> Option<String> {
     };
     let ranked = findings().filter(|one| one.cause.meta().rank.is_some() && !is_small(one));
     if let Some(one) = ranked.min_by_key(|one| one.cause.meta().rank) {
-        let is_answered = one.cause == Kind::SynLoss && is_syn_answered(connection);
-        let text = if is_answered {
+        let request = connection.unanswered_request.as_ref();
+        let text = if one.cause == Kind::SynLoss && is_syn_answered(connection) {
             SYN_ACKS
+        } else if one.cause == Kind::NoResponse && request.is_some_and(|one| !one.acknowledged) {
+            no_response::UNACKNOWLEDGED
         } else {
             one.cause.meta().next
         };

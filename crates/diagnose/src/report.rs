@@ -18,7 +18,7 @@ pub use crate::{
 };
 
 use crate::{
-    connection::{self, direction::Direction, route_change::Route, rtt::Rtt},
+    connection::{self, direction::Direction, request::Request, route_change::Route, rtt::Rtt},
     figures,
     limit::Limit,
     path::{Estimate, Model, Seen},
@@ -153,6 +153,8 @@ pub struct Connection {
     pub quiet_s: f64,
     /// The end that sent the last data: `a` or `b`.
     pub spoke_last: Option<EndName>,
+    /// The last request, if it was never answered.
+    pub unanswered_request: Option<UnansweredRequest>,
     /// The part of the handshake that was captured.
     pub handshake: Handshake,
     /// The end whose packets were not captured although it sent some: `a` or `b`. No limit is then
@@ -185,6 +187,35 @@ pub struct Connection {
     pub path: Path,
     /// Remedies.
     pub advice: Vec<Advice>,
+}
+
+/// A request that was never answered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnansweredRequest {
+    /// When its last data passed, as in the file.
+    pub sent_s: f64,
+    /// Time until the connection was closed, or else until the last packet of the capture.
+    pub waited_s: f64,
+    /// A FIN or RST ended the wait.
+    pub closed: bool,
+    /// The other end's TCP acknowledged all of it.
+    pub acknowledged: bool,
+    #[serde(skip)]
+    request: Request,
+}
+
+impl UnansweredRequest {
+    fn of(from: &connection::Connection) -> Option<Self> {
+        let request = from.last_request()?;
+        let until = request.closed.unwrap_or(from.last);
+        Some(Self {
+            sent_s: seconds(request.sent),
+            waited_s: seconds(until - request.sent),
+            closed: request.closed.is_some(),
+            acknowledged: request.is_acknowledged,
+            request,
+        })
+    }
 }
 
 /// A cause, its share of the time, and the evidence.
@@ -392,6 +423,22 @@ fn capture_point(from: &connection::Connection) -> CapturePoint {
 }
 
 impl Connection {
+    /// Ends the wait for an answer with the capture, and discards it if it is short.
+    pub(crate) fn end_wait(&mut self, end_s: f64) {
+        self.unanswered_request = self.unanswered_request.take().and_then(|request| {
+            let waited_s = if request.closed {
+                request.waited_s
+            } else {
+                end_s - request.sent_s
+            };
+            let is_unanswered = request.request.is_unanswered(waited_s);
+            is_unanswered.then_some(UnansweredRequest {
+                waited_s,
+                ..request
+            })
+        });
+    }
+
     pub(crate) fn of(from: &connection::Connection) -> Self {
         let duration = from.last - from.start;
         let [a_to_b, b_to_a] = &from.directions;
@@ -437,6 +484,7 @@ impl Connection {
             packets: from.packets,
             quiet_s: seconds(from.quiet()),
             spoke_last: from.spoke_last().map(|end| EndName::BOTH[end]),
+            unanswered_request: UnansweredRequest::of(from),
             handshake: from.handshake(),
             not_captured: from.not_captured().map(|end| EndName::BOTH[end]),
             unscaled_by: from.unscaled().map(|end| EndName::BOTH[end]),

@@ -189,6 +189,14 @@ impl Account {
         (self.turns, self.latency) = (0, 0);
     }
 
+    /// Moves the time after the last data, except for the last `rest` of it, to the program that did not
+    /// answer: the peer's, if this end asked.
+    pub(crate) fn await_answer(&mut self, rest: Nanos, has_asked: bool) {
+        let waited = (self.closing - rest).max(0);
+        self.closing -= waited;
+        self.clock.peers += if has_asked { waited } else { 0 };
+    }
+
     fn see_full_window(&mut self, time: Nanos) {
         let full = self.clock.shares.of(Limit::ReceiveWindow);
         self.unread.wait(time, full);

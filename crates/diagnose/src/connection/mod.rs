@@ -20,6 +20,7 @@ pub(crate) mod pending_verdicts;
 pub(crate) mod policer;
 pub(crate) mod ranges;
 pub(crate) mod recoveries;
+pub(crate) mod request;
 pub(crate) mod response_time;
 pub(crate) mod route_change;
 pub(crate) mod rtt;
@@ -68,6 +69,9 @@ pub(crate) struct Connection {
     /// When the handshake was completed.
     open: Option<Nanos>,
     is_known_from_start: bool,
+    is_tcp: bool,
+    /// The first FIN or RST.
+    closed: Option<Nanos>,
     tracer: Option<Box<Tracer>>,
 }
 
@@ -92,6 +96,8 @@ impl Connection {
             directions: [Direction::new(segment.time), Direction::new(segment.time)],
             open: None,
             is_known_from_start: segment.has(SYN),
+            is_tcp: segment.quic.is_none(),
+            closed: None,
             tracer: None,
         }
     }
@@ -292,6 +298,9 @@ impl Connection {
             self.note_open(segment);
         }
         self.announced[from].fin |= segment.has(FIN);
+        if segment.has(FIN | RST) {
+            self.closed.get_or_insert(time);
+        }
         if segment.has(RST) {
             let answer = self.hosts[from].min;
             let [a, b] = &mut self.announced;
@@ -502,5 +511,6 @@ impl Connection {
                 direction.undecide(from == missing);
             }
         }
+        self.await_answer();
     }
 }

@@ -7,6 +7,7 @@ mod capture_gap;
 mod copied_packets;
 mod large_segments_lost;
 mod loss_place;
+pub(crate) mod no_response;
 mod one_sided_capture;
 mod policer;
 mod queue_overflow;
@@ -63,6 +64,7 @@ terms! {
     Reset = reset,
     ResetByMiddlebox = reset_by_middlebox,
     SilentPeer = silent_peer,
+    NoResponse = no_response,
     SlowClient = slow_client,
     SlowReader = slow_reader,
     Bufferbloat = bufferbloat,
@@ -323,7 +325,10 @@ pub(crate) fn add(connections: &mut [Connection]) {
             *known = way.largest_acknowledged_bytes.max(*known);
         }
     }
+    let last = |one: &Connection| one.start_s + one.duration_s;
+    let end_s = connections.iter().map(last).fold(0.0, f64::max);
     for connection in connections {
+        connection.end_wait(end_s);
         connection.findings = all(connection, &largest);
     }
 }

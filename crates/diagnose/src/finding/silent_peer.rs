@@ -89,7 +89,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     Some(Finding {
         share,
         text: format!(
-            "{} fell silent: {} retransmitted {} in {}, and the peer never answered it. {idle}",
+            "{} fell silent: {} retransmitted {} in {}, and no copy was acknowledged. {idle}",
             case.receiver,
             case.sender,
             // A segment without data is a FIN.

@@ -7,11 +7,21 @@ use crate::limit::Limit;
 fn time(case: &Case<'_>, limit: Limit) -> f64 {
     let all = case.time(limit);
     match limit {
-        Limit::Application => all - case.data.receiver_application_s - case.data.closing_s,
+        Limit::Application => {
+            all - case.data.receiver_application_s - case.data.closing_s - unanswered(case)
+        }
         Limit::ReceiveWindow => all - case.data.receiver_unread_s,
         Limit::RoundTrips => case.data.turns_s,
         _ => all,
     }
+}
+
+/// Time in which the sender's program did not answer the last request.
+fn unanswered(case: &Case<'_>) -> f64 {
+    let request = case.connection.unanswered_request.as_ref();
+    let request =
+        request.filter(|one| one.acknowledged && one.closed && case.sender == case.connection.b);
+    request.map_or(0.0, |one| one.waited_s)
 }
 
 /// Limits of a sender that has more data to send.
@@ -129,7 +139,11 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = (Limit, Findi
                 !(case.is_main || is_late_answer(case, seconds)) || is_explained(case, seconds)
             }
             // Both ends wait for the same handshake. A lost SYN explains it.
-            Limit::Handshake => !case.is_main || syn_loss::find(case).is_some(),
+            Limit::Handshake => {
+                !case.is_main
+                    || syn_loss::find(case).is_some()
+                    || case.connection.unanswered_request.is_some()
+            }
             // Both ends wait for the same round trips.
             Limit::RoundTrips => !case.is_answering(),
             Limit::Undecidable => case.connection.not_captured.is_some(),

@@ -22,7 +22,7 @@ table! {
     handshake {
         name: "handshake",
         title: "Handshake",
-        meaning: "The connection was not open yet.",
+        meaning: "The connection was still being opened.",
         evidence: "The interval lies before the first segment that carries data or completes the handshake.",
         confusion: "A server that accepts late looks like a long path.",
         next: "capture at {receiver} as well: is the SYN late, or the answer?",

@@ -159,6 +159,13 @@ impl Script {
         self
     }
 
+    /// Adds data of B.
+    pub fn answer(&mut self, ms: u64, seq: u32, payload: u32) -> &mut Self {
+        self.add(ms, 1, seq, payload, ACK, vec![]);
+        self.acks[0] = self.acks[0].max(seq + payload);
+        self
+    }
+
     /// Adds an acknowledgment that echoes a timestamp.
     pub fn echo(&mut self, ms: u64, ack: u32, echo: u64) -> &mut Self {
         self.acks[1] = ack;

@@ -187,3 +187,95 @@ fn arrivals_beyond_the_unscaled_window_clear_the_path() {
     // Segments within the window were lost as well.
     assert_eq!(causes(&scaled(60_000, false)), ["silent-peer"]);
 }
+
+/// A request of A at 20 ms that B's TCP acknowledges.
+fn asked() -> Script {
+    let mut script = Script::opened();
+    script.data(20, 0, 200).ack(40, 200, &[]);
+    script
+}
+
+/// A closes the connection.
+fn close(script: &mut Script, ms: u64, seq: u32) {
+    script.data(ms, seq, 0);
+    script.last().flags = FIN | ACK;
+    script.ack(ms + 20, seq + 1, &[]);
+}
+
+fn response(script: &Script) -> Option<String> {
+    let mut found = script.connection().findings.into_iter();
+    let found = found.find(|one| one.cause.meta().name == "no-response");
+    found.map(|one| one.text)
+}
+
+#[test]
+fn an_acknowledged_request_without_an_answer_blames_the_program() {
+    let mut script = asked();
+    close(&mut script, 5_020, 200);
+    let connection = script.connection();
+    let text = response(&script).expect("a finding");
+    assert!(
+        text.contains("its TCP acknowledged the request")
+            && text.contains("5.0 s, until the connection was closed"),
+        "{text}"
+    );
+    assert_eq!(connection.findings.len(), 1, "{:?}", connection.findings);
+    assert!(connection.quiet_s < 0.1 && connection.failure.is_some());
+    let waited = connection.directions.a_to_b.receiver_application_s;
+    assert!((waited - 5.0).abs() < 0.05, "{waited}");
+    let next = connection.next.unwrap_or_default();
+    assert!(
+        next.contains("why the program at 198.51.100.2:80 does not answer"),
+        "{next}"
+    );
+}
+
+#[test]
+fn a_request_that_nothing_acknowledges_blames_the_path() {
+    // Another connection shows that the capture went on.
+    let mut other = asked();
+    close(&mut other, 9_000, 200);
+    let other = other.packets.into_iter().map(|packet| Made {
+        ports: (6000, 81),
+        ..packet
+    });
+    for copies in [1, 2] {
+        let mut script = Script::opened();
+        for k in 0..copies {
+            script.data(20 + 300 * k, 0, 200);
+        }
+        let packets: Vec<_> = script.packets.into_iter().chain(other.clone()).collect();
+        let report = read(&pcap(&packets, 96), Bounds::default());
+        let one = &report.connections[0];
+        let found: Vec<_> = one.findings.iter().map(|one| one.text.as_str()).collect();
+        let text = found
+            .iter()
+            .find(|text| text.contains("until the capture ended"));
+        assert!(
+            text.is_some_and(|text| text.contains("acknowledged nothing of the last request")),
+            "{found:?}"
+        );
+        let next = one.next.clone().unwrap_or_default();
+        assert!(next.contains("find where the request to"), "{next}");
+    }
+}
+
+#[test]
+fn a_late_answer_and_a_closing_client_miss_no_response() {
+    let mut script = asked();
+    script.answer(9_000, 0, 500).data(9_020, 200, 0);
+    assert_eq!(response(&script), None);
+    // The client closes with its message.
+    let mut script = asked();
+    close(&mut script, 45, 200);
+    script.answer(30_000, 0, 0);
+    assert_eq!(response(&script), None);
+    // Messages that need no answer.
+    let mut script = Script::opened();
+    for k in 0..5 {
+        let (ms, seq) = (u64::from(k) * 2_000 + 30, k * 200);
+        script.data(ms, seq, 200).ack(ms + 20, seq + 200, &[]);
+    }
+    close(&mut script, 20_000, 1_000);
+    assert_eq!(response(&script), None);
+}
