@@ -292,8 +292,10 @@ impl Direction {
         let back = conditions.delays.back();
         let left = self.scoreboard.sent_at(sent.start);
         let met = left.and_then(|left| self.path.met(left));
-        let is_queued =
-            self.rtt.is_full(back) || met.is_some_and(|met| self.rtt.was_full(met, back));
+        let most = left.and_then(|left| self.path.longest_wait(left));
+        let is_queued = (self.rtt.is_full(back)
+            || met.is_some_and(|met| self.rtt.was_full(met, back)))
+            && !most.is_some_and(|most| self.rtt.excludes_full(most));
         let marked = self.scoreboard.mark(sent, repeated, number);
         for suspect in marked.suspects {
             self.path

@@ -8,6 +8,8 @@ use crate::time::{MICROSECOND, Nanos, SECOND, millis};
 pub(super) const LONGEST: Nanos = 86_400 * SECOND;
 /// If a queue fills repeatedly, this percentile of the round-trip times is near the longest.
 const LONG: f64 = 95.0;
+/// Mean differences of consecutive samples by which two samples of a full queue may differ.
+const STEPS: Nanos = 8;
 /// Responses of the sender whose minimum counts: an application that writes late makes single ones
 /// long.
 const ANSWERS: usize = 4;
@@ -135,6 +137,14 @@ impl Rtt {
             .is_some_and(|min| self.fills(sample - min, min, back))
     }
 
+    /// Whether a queue in which a packet waited for no more than `wait` cannot have been full: it drops a
+    /// packet only if it is, after the longest wait. Late packets of a reordering path take longer, so that
+    /// a high percentile counts. Samples vary by their step from one to the next.
+    pub(crate) fn excludes_full(&self, wait: Nanos) -> bool {
+        self.min
+            .is_some_and(|min| wait + STEPS * self.step < self.long_wait(min))
+    }
+
     fn fills(&self, queue: Nanos, min: Nanos, back: Nanos) -> bool {
         queue > (min + back) / 4 && 2 * queue >= self.longest_wait(min)
     }
@@ -142,13 +152,17 @@ impl Rtt {
     /// The excess of the longest round-trip time over the minimum. A host that stops for a moment
     /// makes the round trips of one flight more than twice as long as any queue does.
     fn longest_wait(&self, min: Nanos) -> Nanos {
-        let most = self.most - min;
+        let (most, long) = (self.most - min, self.long_wait(min));
+        if most / 2 > long { long } else { most }
+    }
+
+    /// The excess of a long round-trip time over the minimum.
+    fn long_wait(&self, min: Nanos) -> Nanos {
         let micros = self.all.percentile(LONG).unwrap_or_default();
         let long = i64::try_from(micros)
             .unwrap_or(i64::MAX)
             .saturating_mul(MICROSECOND);
-        let long = (long - min).max(0);
-        if most / 2 > long { long } else { most }
+        (long - min).max(0)
     }
 
     /// A percentile, in milliseconds.

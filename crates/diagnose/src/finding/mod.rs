@@ -229,8 +229,7 @@ impl<'a> Case<'a> {
             self.data.hides_queue && run.iter().any(|one| one.lost == LossSide::Before)
         };
         let runs = runs.into_iter().filter(|run| !is_hidden(&run));
-        let (full, runs): (Vec<_>, Vec<_>) =
-            runs.partition(|run| run.iter().any(|one| one.queue_full));
+        let (full, runs): (Vec<_>, Vec<_>) = runs.partition(|run| is_overflow(run));
         let queued: usize = full.iter().map(Vec::len).sum();
         let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
@@ -291,6 +290,14 @@ impl<'a> Case<'a> {
             .take(MOST_PACKETS)
             .collect()
     }
+}
+
+/// Whether a run of losses met a full queue. Beyond the capture point each loss shows it, so that most of
+/// them decide; before it only some do.
+fn is_overflow(run: &[&Retransmission]) -> bool {
+    let full = run.iter().filter(|one| one.queue_full).count();
+    let are_shown = run.iter().all(|one| one.lost == LossSide::After);
+    full > if are_shown { run.len() / 2 } else { 0 }
 }
 
 /// The frames of retransmissions.

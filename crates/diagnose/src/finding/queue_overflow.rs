@@ -1,6 +1,6 @@
 //! Losses because a queue was full.
 
-use super::{Case, Finding, Meta};
+use super::{Case, Finding, Meta, is_overflow};
 
 pub(super) const META: Meta = Meta {
     name: "queue-overflow",
@@ -13,6 +13,6 @@ pub(super) const META: Meta = Meta {
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let (_, mut runs) = case.runs();
-    runs.retain(|run| run.iter().any(|one| one.queue_full));
+    runs.retain(|run| is_overflow(run));
     case.lost(&runs.concat(), "while a queue was full")
 }

@@ -288,6 +288,13 @@ impl Observer {
         self.after.recent.around(time)
     }
 
+    /// The longest time for which an original that passed at this time and was lost can have waited in a
+    /// queue.
+    pub(crate) fn longest_wait(&self, first: Nanos) -> Option<Nanos> {
+        let most = self.after.recent.most_after(first)?;
+        Some((most - self.after.least.min()?).max(0))
+    }
+
     /// Records the first retransmission of an original, which passed at `first`; if it was not
     /// captured, its neighbours passed at `gap`.
     pub(crate) fn suspect(

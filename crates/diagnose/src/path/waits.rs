@@ -54,6 +54,15 @@ impl Recent {
         self.samples.push_back(kept);
     }
 
+    /// The largest time that a packet can have waited that passed at `time` and was lost after the capture
+    /// point: a queue drains by the time that passes until the next packet, which waited as its sample
+    /// shows. A sample includes the time without a queue.
+    pub(super) fn most_after(&self, time: Nanos) -> Option<Nanos> {
+        let next = self.samples.partition_point(|kept| kept.sent <= time);
+        let next = self.samples.get(next)?;
+        Some(next.sample + (next.sent - time))
+    }
+
     /// The last clean sample of the round trip before this time, unless the nearest sample is much
     /// longer.
     pub(super) fn around(&self, time: Nanos) -> Option<Nanos> {
@@ -138,6 +147,17 @@ mod tests {
         }
         assert_eq!(bins.all(), 10_000);
         assert!(bins.from(5_000).abs_diff(5_000) <= 160);
+    }
+
+    #[test]
+    fn a_queue_drains_by_the_time_that_passes() {
+        let mut recent = Recent::default();
+        for (sent, sample) in [(0, 1_000), (1_000, 3_000), (2_000, 2_000)] {
+            recent.see(sent, sample, true);
+        }
+        // The next packet passed 500 later and waited for 2,000.
+        assert_eq!(recent.most_after(1_500), Some(2_500));
+        assert_eq!(recent.most_after(2_000), None);
     }
 
     #[test]
