@@ -315,6 +315,32 @@ def test_sack_blocks_that_a_device_forgets_are_found(lossy: Taps, compared: Call
     assert ("sack", "b") in kinds
 
 
+def _with_ecn(content: list[Packet], field: int) -> list[Packet]:
+    """Data with an ECN field."""
+    return [
+        replace(one, octets=one.octets[:1] + bytes([one.octets[1] & 0xFC | field]) + one.octets[2:])
+        if one.payload
+        else one
+        for one in content
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"), [(2, 0, {"ecn-cleared"}), (3, 2, {"ce-cleared"}), (2, 3, set()), (2, 2, set())]
+)
+def test_ecn_fields_that_a_device_clears_are_found(
+    before: int, after: int, kinds: set[str], lossy: Taps, compared: Callable[..., Points]
+) -> None:
+    client = [one for one in lossy.client if one.source[1] == 5001 or one.target[1] == 5001]
+    server = [one for one in lossy.server if one.source[1] == 5001 or one.target[1] == 5001]
+    outward = {one.octets for one in client if one.source[0] == CLIENT}
+    fields = {True: before, False: after}
+    client = [_with_ecn([one], fields[one.octets in outward])[0] for one in client]
+    server = [_with_ecn([one], fields[one.source[0] != CLIENT])[0] for one in server]
+    found = compared(client, server).content
+    assert {change["kind"] for one in found["connections"] for own in one["changes"] for change in own} == kinds
+
+
 def test_a_reset_that_only_one_point_has_is_the_path_s(lossy: Taps, compared: Callable[..., Points]) -> None:
     last = [one for one in lossy.client if one.source[0] == SERVER and one.source[1] == 5001][-400]
     reset = last.changed(13, bytes([RST])).changed(4, last.seq.to_bytes(4, "big"))

@@ -79,3 +79,30 @@ impl Counts {
         }
     }
 }
+
+/// Congestion experienced: a value of the ECN field.
+const CE: u8 = 3;
+
+/// ECN of the data of an end (RFC 3168), and its echoes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Ecn {
+    /// Both ends agreed on ECN in their SYNs; AccECN does not count.
+    pub negotiated: bool,
+    /// Packets with data.
+    pub data_packets: u64,
+    /// Those of an ECN-capable transport: ECT or CE.
+    pub capable_packets: u64,
+    /// Those with a congestion mark: CE.
+    pub marked_packets: u64,
+    /// Packets of the receiver that report a mark: ECE.
+    pub echoes: u64,
+}
+
+impl Ecn {
+    /// Counts a packet with data, by its ECN field.
+    pub(crate) fn see(&mut self, field: u8) {
+        self.data_packets += 1;
+        self.capable_packets += u64::from(field != 0);
+        self.marked_packets += u64::from(field == CE);
+    }
+}

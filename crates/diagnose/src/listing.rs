@@ -6,6 +6,10 @@ use crate::{segment::Segment, table::Table};
 /// Octets of a record.
 pub const RECORD: usize = 56;
 
+/// The control bits and, above them, the ECN field of the IP header.
+const CONTROL_BITS: u16 = 0x0fff;
+const ECN_SHIFT: u32 = 14;
+
 /// Bits of a record's `bits`.
 mod bit {
     pub(super) const FROM_A: u8 = 1;
@@ -21,7 +25,7 @@ mod bit {
 ///
 /// A record holds the time (ns since 1970, 8 octets), the number of the connection, the frame, the
 /// sequence number, the acknowledgment number, the octets of data, both timestamps, the first SACK
-/// block (4 octets each), the flags, the window, the MSS, IPv4's identification (2 each), the hop
+/// block (4 octets each), the flags with the ECN field in the two highest bits, the window, the MSS, IPv4's identification (2 each), the hop
 /// limit, the shift of the window scale, the bits and the number of SACK blocks (1 each). The bits
 /// are, from the lowest: sent by `a`, has an identification, has timestamps, permits SACK, all
 /// options were captured, has an MSS, has a window scale.
@@ -75,7 +79,7 @@ impl Listed {
         ];
         records.extend(words.into_iter().flat_map(u32::to_le_bytes));
         let halves = [
-            segment.flags.0,
+            segment.flags.0 & CONTROL_BITS | u16::from(segment.ecn) << ECN_SHIFT,
             segment.window,
             segment.mss.unwrap_or_default(),
             segment.id.unwrap_or_default(),

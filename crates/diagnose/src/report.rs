@@ -9,7 +9,7 @@ pub use crate::{
         announcements::{Origin, Sign},
         handshake::Handshake,
     },
-    entries::{Counts, Role, RoundTrips, Stall, UnscaledWindow},
+    entries::{Counts, Ecn, Role, RoundTrips, Stall, UnscaledWindow},
     figures::{Fairness, Responsiveness},
     path::LossKind,
     quic::{QuicFlow, QuicLog},
@@ -18,7 +18,7 @@ pub use crate::{
 };
 
 use crate::{
-    connection::{self, direction::Direction, request::Request, route_change::Route, rtt::Rtt},
+    connection::{self, direction::Direction, request::is_missing, route_change::Route, rtt::Rtt},
     figures,
     limit::Limit,
     path::{Estimate, Model, Seen},
@@ -200,8 +200,8 @@ pub struct UnansweredRequest {
     pub closed: bool,
     /// The other end's TCP acknowledged all of it.
     pub acknowledged: bool,
-    #[serde(skip)]
-    request: Request,
+    /// The mean time of the earlier answers of the other end's program; 0 without any.
+    pub mean_answer_s: f64,
 }
 
 impl UnansweredRequest {
@@ -213,7 +213,7 @@ impl UnansweredRequest {
             waited_s: seconds(until - request.sent),
             closed: request.closed.is_some(),
             acknowledged: request.is_acknowledged,
-            request,
+            mean_answer_s: request.mean_answer_s,
         })
     }
 }
@@ -344,6 +344,8 @@ pub struct OneWay {
     pub ignored_sack_blocks: u64,
     /// SACK blocks that no receiver of this data would send.
     pub wrong_sack_blocks: u64,
+    /// ECN of the data, and its echoes.
+    pub ecn: Ecn,
     /// Segments far outside any window.
     pub implausible_packets: u64,
     /// Time by limit; the sum is the connection's duration.
@@ -431,8 +433,7 @@ impl Connection {
             } else {
                 end_s - request.sent_s
             };
-            let is_unanswered = request.request.is_unanswered(waited_s);
-            is_unanswered.then_some(UnansweredRequest {
+            is_missing(waited_s, request.mean_answer_s).then_some(UnansweredRequest {
                 waited_s,
                 ..request
             })
@@ -598,6 +599,7 @@ impl OneWay {
             sack_blocks: from.scoreboard.acknowledged.sack_check.used,
             ignored_sack_blocks: from.scoreboard.acknowledged.sack_check.ignored,
             wrong_sack_blocks: from.scoreboard.acknowledged.sack_check.wrong,
+            ecn: counts.ecn,
             implausible_packets: counts.implausible,
             limits_s: limits.collect(),
             receiver_application_s: seconds(from.account.clock.peers),

@@ -60,6 +60,7 @@ Kind = Literal[
     "reset",
     "reset-by-middlebox",
     "silent-peer",
+    "no-response",
     "slow-client",
     "slow-reader",
     "bufferbloat",
@@ -76,6 +77,8 @@ Kind = Literal[
     "window-scaling-ignored",
     "route-change",
     "sequence-randomiser",
+    "ecn-cleared",
+    "ecn-not-echoed",
     "capture-gap",
     "one-sided-capture",
     "copied-packets",
@@ -121,6 +124,7 @@ class Connection(AddedConnection):
     packets: int
     quiet_s: float
     spoke_last: EndName | None
+    unanswered_request: UnansweredRequest | None
     handshake: Handshake
     not_captured: EndName | None
     unscaled_by: EndName | None
@@ -144,6 +148,16 @@ class QuicLog(TypedDict):
     version: str | None
     retry: bool
     frames: bool
+
+
+class UnansweredRequest(TypedDict):
+    """A request that was never answered."""
+
+    sent_s: float
+    waited_s: float
+    closed: bool
+    acknowledged: bool
+    mean_answer_s: float
 
 
 class Reset(TypedDict):
@@ -185,6 +199,7 @@ class OneWay(TypedDict):
     sack_blocks: int
     ignored_sack_blocks: int
     wrong_sack_blocks: int
+    ecn: Ecn
     implausible_packets: int
     limits_s: dict[Limit, float]
     receiver_application_s: float
@@ -243,6 +258,16 @@ class Counts(TypedDict):
     spurious: int
     undecided: int
     not_listed: int
+
+
+class Ecn(TypedDict):
+    """ECN of the data of an end (RFC 3168), and its echoes."""
+
+    negotiated: bool
+    data_packets: int
+    capable_packets: int
+    marked_packets: int
+    echoes: int
 
 
 class UnscaledWindow(TypedDict):

@@ -10,6 +10,7 @@ from anabranch.diagnosis.document import EndName
 from anabranch.multipoint.documents import Change
 from anabranch.multipoint.listing import (
     ALL_OPTIONS,
+    CE,
     CWR,
     ECE,
     HAS_MSS,
@@ -20,6 +21,7 @@ from anabranch.multipoint.listing import (
     SYN,
     Flags,
     Indices,
+    ecn,
     flagged,
     has,
 )
@@ -96,9 +98,9 @@ def _of_syns(matched: Matched) -> Iterator[tuple[int, Change]]:
         shifts = [int(row["shift"]) for row in (first, last)]
         if first["bits"] & last["bits"] & HAS_SCALE and shifts[0] != shifts[1]:
             yield number, _change("window-scale", end, shifts[0], shifts[1], 1, frames)
-        ecn = [int(row["flags"]) & (ECE | CWR) for row in (first, last)]
-        if ecn[0] != ecn[1]:
-            yield number, _change("ecn-negotiation", end, ecn[0], ecn[1], 1, frames)
+        offers = [int(row["flags"]) & (ECE | CWR) for row in (first, last)]
+        if offers[0] != offers[1]:
+            yield number, _change("ecn-negotiation", end, offers[0], offers[1], 1, frames)
 
 
 def _of_fields(matched: Matched) -> Iterator[tuple[int, Change]]:
@@ -108,6 +110,9 @@ def _of_fields(matched: Matched) -> Iterator[tuple[int, Change]]:
     at = at[~two.is_piece[matched.mate[at]]]
     there = matched.mate[at]
     here_rows, there_rows = one.rows[at], two.rows[there]
+    is_forward = one.way[at] == FORWARD
+    ecn_before = np.where(is_forward, ecn(here_rows), ecn(there_rows))
+    ecn_after = np.where(is_forward, ecn(there_rows), ecn(here_rows))
     compared = {
         "window": (here_rows["window"] != there_rows["window"], np.ones(len(at), np.bool_)),
         "timestamps": (
@@ -118,6 +123,8 @@ def _of_fields(matched: Matched) -> Iterator[tuple[int, Change]]:
             (here_rows["sack_left"] - here_rows["ack"]) != (there_rows["sack_left"] - there_rows["ack"]),
             (here_rows["blocks"] > 0) & (there_rows["blocks"] > 0),
         ),
+        "ecn-cleared": (ecn_after == 0, ecn_before != 0),
+        "ce-cleared": ((ecn_after != CE) & (ecn_after != 0), ecn_before == CE),
     }
     stream = one.stream[at]
     for name, (is_different, is_some) in compared.items():

@@ -20,6 +20,8 @@ MOST_SEGMENTS = 5_000_000
 """Segments of each of two captures that are compared, and fewer of more; they take 4.5 GB of memory."""
 
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 1, 2, 4, 8, 16, 64, 128
+CONTROL_BITS, ECN_SHIFT, CE = 0x0FFF, 14, 3
+"""The control bits in a record's flags, the place of the ECN field above them, and its value for a congestion mark."""
 FROM_A, HAS_ID, HAS_STAMPS, SACK_PERMITTED, ALL_OPTIONS, HAS_MSS, HAS_SCALE = (1 << bit for bit in range(7))
 """Bits of a record, as ``crates/diagnose/src/listing.rs`` sets them."""
 
@@ -132,6 +134,12 @@ def has(rows: Rows, bit: int) -> Flags:
     """Whether a bit of the record is set."""
     found: Flags = (rows["bits"] & np.uint8(bit)) != 0
     return found
+
+
+def ecn(rows: Rows) -> NDArray[np.uint16]:
+    """The ECN field: 0 for a packet that is not ECN-capable."""
+    field: NDArray[np.uint16] = rows["flags"] >> np.uint16(ECN_SHIFT)
+    return field
 
 
 def flagged(rows: Rows, flags: int) -> Flags:

@@ -11,6 +11,7 @@ import numpy as np
 from anabranch.multipoint.clocks import RESOLUTION_S, fit
 from anabranch.multipoint.listing import (
     ACK,
+    CONTROL_BITS,
     FIN,
     FROM_A,
     HAS_ID,
@@ -269,7 +270,7 @@ def _by_syn(side: Side, some: Indices) -> tuple[Numbers, Indices]:
 def _by_stamps(side: Side, some: Indices) -> tuple[Numbers, Indices]:
     at = some[has(side.rows[some], HAS_STAMPS)]
     rows = side.rows[at]
-    return mixed(side.stream[at], rows["ts_value"], rows["ts_echo"], rows["bytes"], rows["flags"]), at
+    return mixed(side.stream[at], rows["ts_value"], rows["ts_echo"], rows["bytes"], rows["flags"] & CONTROL_BITS), at
 
 
 def _by_identification(side: Side, some: Indices) -> tuple[Numbers, Indices]:

@@ -22,6 +22,8 @@ _CHANGES: Mapping[str, str] = {
     "option-added": "the option {before} is added to the SYN of {end}",
     "window-scale": "the window scale of {end} is changed from {before} to {after}",
     "ecn-negotiation": "the ECN bits of the SYN of {end} are changed",
+    "ecn-cleared": "the ECN field of the packets of {end} is cleared",
+    "ce-cleared": "the congestion marks (CE) of the packets of {end} are cleared",
     "window": "the window of {end} is changed, from {before} to {after} in the median",
     "timestamps": "the timestamps of {end} are changed",
     "sack": "the SACK blocks of {end} are not translated with its peer's sequence numbers",

@@ -125,6 +125,8 @@ pub(crate) struct Announced {
     /// Its SYN lacks window scaling, and all options were captured.
     pub(crate) lacks_scale: bool,
     pub(crate) has_sack: bool,
+    /// The control bits of its SYN.
+    pub(crate) syn: anabranch_wire::Flags,
     pub(crate) fin: bool,
     pub(crate) rst: Option<u64>,
     reset: Option<Reset>,

@@ -1,6 +1,6 @@
 //! Counters of a direction.
 
-use crate::time::Nanos;
+use crate::{entries::Ecn, time::Nanos};
 
 /// Counts of packets and octets.
 #[derive(Debug, Default, Clone)]
@@ -21,6 +21,7 @@ pub(crate) struct Counts {
     pub(crate) beyond_window: u64,
     pub(crate) zero_windows: u64,
     pub(crate) implausible: u64,
+    pub(crate) ecn: Ecn,
     pub(crate) first_data: Option<Nanos>,
     pub(crate) last_data: Option<Nanos>,
 }

@@ -36,6 +36,8 @@ pub(crate) mod transmission;
 pub(crate) mod transmission_causes;
 pub(crate) mod window_check;
 
+use anabranch_wire::Flags;
+
 use crate::{
     control::Held,
     limit::Limit,
@@ -183,6 +185,25 @@ impl Connection {
             .sum()
     }
 
+    /// Counts the ECN field of data, and the echoes of the other end's.
+    fn see_ecn(&mut self, segment: &Segment, from: usize) {
+        if segment.has(SYN) || segment.quic.is_some() {
+            return;
+        }
+        if segment.payload > 0 {
+            self.directions[from].counts.ecn.see(segment.ecn);
+        }
+        let is_echo = segment.has(Flags::ECE);
+        self.directions[1 - from].counts.ecn.echoes += u64::from(is_echo);
+    }
+
+    /// Whether both SYNs agree on ECN as in RFC 3168 §6.1.1: the answer to AccECN has other bits.
+    fn agrees_on_ecn(&self) -> bool {
+        let [a, b] = &self.announced;
+        let is_offered = a.syn.has(Flags::ECE | Flags::CWR);
+        is_offered && b.syn.has(Flags::ECE) && !b.syn.any(Flags::CWR | Flags::AE)
+    }
+
     /// The end whose SYN lacks window scaling, so that neither end may scale (RFC 7323 §2.2). A
     /// SYN-ACK may not offer an option that the SYN lacked.
     pub(crate) fn unscaled(&self) -> Option<usize> {
@@ -310,6 +331,7 @@ impl Connection {
             return;
         }
         self.announced[from].see_packet(segment);
+        self.see_ecn(segment, from);
         let flights = [1, 0].map(|peer| self.directions[peer].in_flight());
         for (direction, flight) in self.directions.iter_mut().zip(flights) {
             direction.peer_flight = flight;
@@ -405,6 +427,7 @@ impl Connection {
         }
         let own = &mut self.announced[from];
         own.scale = segment.scale;
+        own.syn = segment.flags;
         own.lacks_scale = segment.scale.is_none() && segment.has_all_options;
         // The capture may end before the option.
         own.has_sack = segment.sack_permitted || !segment.has_all_options;
@@ -512,5 +535,9 @@ impl Connection {
             }
         }
         self.await_answer();
+        let agrees = self.agrees_on_ecn();
+        for direction in &mut self.directions {
+            direction.counts.ecn.negotiated = agrees;
+        }
     }
 }

@@ -16,14 +16,7 @@ pub(crate) struct Request {
     /// The other end's TCP acknowledged all of it.
     pub(crate) is_acknowledged: bool,
     /// The mean time of earlier answers, in seconds.
-    mean_answer_s: f64,
-}
-
-impl Request {
-    /// Whether an answer is missing, rather than late as others were.
-    pub(crate) fn is_unanswered(&self, waited_s: f64) -> bool {
-        waited_s >= LEAST_S && waited_s > LATE * self.mean_answer_s
-    }
+    pub(crate) mean_answer_s: f64,
 }
 
 /// Least time for which an answer is missing, and as a multiple of the mean time of earlier answers.
@@ -31,6 +24,11 @@ const LEAST_S: f64 = 1.0;
 const LATE: f64 = 4.0;
 /// Segments of a first flight (RFC 6928).
 const INITIAL_WINDOW: i64 = 10;
+
+/// Whether an answer is missing, rather than late as others were.
+pub(crate) fn is_missing(waited_s: f64, mean_answer_s: f64) -> bool {
+    waited_s >= LEAST_S && waited_s > LATE * mean_answer_s
+}
 
 impl Connection {
     /// The last message of the end that opened the connection, if no data of the other end follows.
@@ -67,8 +65,8 @@ impl Connection {
     pub(crate) fn await_answer(&mut self) {
         let request = self.last_request().filter(|one| one.is_acknowledged);
         if let Some(request) = request
-            && let Some(closed) = request.closed
-            && request.is_unanswered(seconds(closed - request.sent))
+            && let closed = request.closed.unwrap_or(self.last)
+            && is_missing(seconds(closed - request.sent), request.mean_answer_s)
         {
             let rest = (self.last - closed).max(0);
             let [asking, answering] = &mut self.directions;

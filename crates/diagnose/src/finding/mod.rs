@@ -5,6 +5,8 @@ mod bufferbloat;
 mod burst_loss;
 mod capture_gap;
 mod copied_packets;
+mod ecn_cleared;
+mod ecn_not_echoed;
 mod large_segments_lost;
 mod loss_place;
 pub(crate) mod no_response;
@@ -81,6 +83,8 @@ terms! {
     WindowScalingIgnored = window_scaling_ignored,
     RouteChange = route_change,
     SequenceRandomiser = sequence_randomiser,
+    EcnCleared = ecn_cleared,
+    EcnNotEchoed = ecn_not_echoed,
     CaptureGap = capture_gap,
     OneSidedCapture = one_sided_capture,
     CopiedPackets = copied_packets,

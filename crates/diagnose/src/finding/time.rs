@@ -19,9 +19,10 @@ fn time(case: &Case<'_>, limit: Limit) -> f64 {
 /// Time in which the sender's program did not answer the last request.
 fn unanswered(case: &Case<'_>) -> f64 {
     let request = case.connection.unanswered_request.as_ref();
-    let request =
-        request.filter(|one| one.acknowledged && one.closed && case.sender == case.connection.b);
-    request.map_or(0.0, |one| one.waited_s)
+    let request = request.filter(|one| one.acknowledged && case.sender == case.connection.b);
+    // The connection's account ends with its last packet.
+    let end_s = case.connection.start_s + case.connection.duration_s;
+    request.map_or(0.0, |one| one.waited_s.min(end_s - one.sent_s))
 }
 
 /// Limits of a sender that has more data to send.

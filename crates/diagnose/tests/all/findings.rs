@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_diagnose::{finding::Kind, limit::Limit};
+use anabranch_diagnose::{Bounds, finding::Kind, limit::Limit};
 
-use crate::make::{MSS, Script};
+use crate::make::{MSS, Script, pcap, read};
 
 fn found(script: &Script) -> Vec<&'static str> {
     let findings = script.connection().findings;
@@ -301,4 +301,48 @@ fn a_copy_that_the_capture_lost_is_no_loss_before_it() {
     assert!(causes.contains(&"capture-gap"), "{causes:?}");
     assert!(causes.contains(&"loss-after-capture"), "{causes:?}");
     assert!(!causes.contains(&"loss-before-capture"), "{causes:?}");
+}
+
+const ECE: u8 = 64;
+const CWR: u8 = 128;
+
+/// Findings about ECN: A's data has an ECN field, the SYNs and B's acknowledgments have control bits.
+fn ecn(syns: [u8; 2], field: u8, echo: u8) -> Vec<&'static str> {
+    let mut script = Script::opened();
+    for (syn, bits) in script.packets.iter_mut().zip(syns) {
+        syn.flags |= bits;
+    }
+    for k in 0..20 {
+        let ms = 30 + 40 * u64::from(k);
+        script
+            .data(ms, k * MSS, MSS)
+            .ack(ms + 10, (k + 1) * MSS, &[]);
+        script.last().flags |= echo;
+    }
+    let mut file = pcap(&script.packets, 65_535);
+    let mut at = 24 + 16;
+    for packet in &script.packets {
+        file[at + 1] |= if packet.payload > 0 { field } else { 0 };
+        at += 16 + packet.octets().len();
+    }
+    let report = read(&file, Bounds::default());
+    let findings = report.connections[0].findings.iter();
+    let names = findings.map(|one| one.cause.meta().name);
+    names.filter(|name| name.starts_with("ecn")).collect()
+}
+
+#[test]
+fn data_that_lost_its_ecn_field_is_found() {
+    assert_eq!(ecn([ECE | CWR, ECE], 0, 0), ["ecn-cleared"]);
+    assert_eq!(ecn([ECE | CWR, ECE], 2, 0), [""; 0]);
+    // Without ECN no data is ECN-capable.
+    assert_eq!(ecn([ECE | CWR, 0], 0, 0), [""; 0]);
+}
+
+#[test]
+fn marks_without_an_echo_are_found() {
+    assert_eq!(ecn([ECE | CWR, ECE], 3, 0), ["ecn-not-echoed"]);
+    assert_eq!(ecn([ECE | CWR, ECE], 3, ECE), [""; 0]);
+    // The answer to AccECN.
+    assert_eq!(ecn([ECE | CWR, ECE | CWR], 3, 0), [""; 0]);
 }
