@@ -158,8 +158,8 @@ def _largest(packets: Timed, levels: Times) -> tuple[int, Step] | None:
         for around in AROUND:
             place = _place(levels[order], packets.is_forward[order], sign * times, around)
             if place is not None:
-                frame = int(packets.frames[point][order[place.index]])
-                found.append((place.gap_s, point, Step(frame, float(times[place.index]), sign * place.size_s)))
+                frame = int(packets.frames[point][order[place.first]])
+                found.append((place.gap_s, point, Step(frame, float(times[place.first]), sign * place.size_s)))
                 break
     if not found:
         return None
@@ -171,7 +171,7 @@ def _largest(packets: Timed, levels: Times) -> tuple[int, Step] | None:
 class _Place(NamedTuple):
     """The first packet after a step, the step of the second clock, and the time between the packets around it."""
 
-    index: int
+    first: int
     size_s: float
     gap_s: float
 
