@@ -47,6 +47,11 @@ fn megabytes(file: String) -> usize {
     (PEAK.load(Relaxed) - before) >> 20
 }
 
+/// The texts of numbers below `count`.
+fn listed(count: u32, text: impl Fn(u32) -> String) -> String {
+    (0..count).map(text).collect()
+}
+
 const HEADER: &str = r#"{"qlog_version":"0.3","qlog_format":"JSON-SEQ","trace":{"vantage_point":{"type":"client"}}}"#;
 const EVENT: &str = r#""time":1,"name":"transport:packet_sent","data":{"header":{"packet_type":"1RTT","packet_number":7}}"#;
 
@@ -63,9 +68,9 @@ fn names_of_groups_take_no_memory() {
 
 #[test]
 fn keys_of_headers_take_bounded_memory() {
-    let keys: String = (0..400_000).map(|k| format!("\"key-{k}\":{{}},")).collect();
+    let keys = listed(400_000, |k| format!("\"key-{k}\":{{}},"));
     let long = format!("\"{}\":1,", "k".repeat(8 << 20));
-    let columns: String = (0..20_000).map(|k| format!("\"column {k}\",")).collect();
+    let columns = listed(20_000, |k| format!("\"column {k}\","));
     let trace = format!(r#"{{"event_fields":[{columns}"data"],"events":[]}}"#);
     let files = [
         format!(r#"{{"qlog_version":"0.3",{long}"traces":[{{"events":[{{{EVENT}}}]}}]}}"#),
