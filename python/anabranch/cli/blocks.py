@@ -141,11 +141,11 @@ def _about(result: RunResult, name: str, ended: str) -> str:
     """Description of a flow: hosts, control, stack, workload and end."""
     given = settings_of(result, name)
     parts = [f"{given['from']} to {given['to']}"] if "from" in given and "to" in given else []
+    workload: Any = given.get("workload")
     if given.get("protocol") == "udp":
         parts.append("UDP")
-    elif "stack" in given:
+    elif "stack" in given and workload is not None:
         parts.append(f"{_kind(given.get('cc'))} over {given['stack']}")
-    workload: Any = given.get("workload")
     if workload is None:
         parts.append("packets of programs" if given else "")
     elif (kind := _kind(workload)) == "file" and "size" in workload:

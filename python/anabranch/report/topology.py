@@ -140,9 +140,15 @@ def _flows(resolved: Mapping[str, Any]) -> Iterator[str]:
     for name, flow in resolved.get("flow", {}).items():
         count = flow.get("count", 1)
         copies = f" × {count}" if count != 1 else ""
-        control = f"{flow['cc']['kind']} over {flow.get('stack')}" if isinstance(flow.get("cc"), Mapping) else "UDP"
-        workload = flow.get("workload", {}).get("kind", "bulk") if isinstance(flow.get("workload"), Mapping) else ""
-        yield f"{name}{copies}: {flow['from']} → {flow['to']}, {control}, {workload}".removesuffix(", ")
+        yield f"{name}{copies}: {flow['from']} → {flow['to']}, {_carried(flow)}"
+
+
+def _carried(flow: Mapping[str, Any]) -> str:
+    """Congestion control and workload of a flow."""
+    if not isinstance(flow.get("workload"), Mapping):
+        return "packets of programs"
+    control = f"{flow['cc']['kind']} over {flow.get('stack')}" if isinstance(flow.get("cc"), Mapping) else "UDP"
+    return f"{control}, {flow['workload'].get('kind', 'bulk')}"
 
 
 def _layers(links: Sequence[_Link], resolved: Mapping[str, Any]) -> list[list[str]]:
