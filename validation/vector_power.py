@@ -32,7 +32,7 @@ def table() -> str:
     """The table: for each scenario the pairs (trace, vector) that differ, and the others by name."""
     names = sorted(folder.name for folder in STORED.iterdir() if folder.is_dir())
     pairs = list(itertools.permutations(names, 2))
-    lines = [f"| scenario | told apart, of {len(pairs)} | not told apart |", "| --- | --- | --- |"]
+    lines = [f"| scenario | distinguished, of {len(pairs)} | not distinguished |", "| --- | --- | --- |"]
     for scenario in (vector.name for vector in VECTORS):
         known = {name: series(name, scenario) for name in names}
         passing: dict[str, list[str]] = {}
@@ -45,7 +45,7 @@ def table() -> str:
 
 
 def _named(passing: dict[str, list[str]]) -> str:
-    """The pairs that are not told apart: groups in which each passes as each other, then the others."""
+    """The pairs that are not distinguished: groups in which each passes as each other, then the others."""
     alike: dict[frozenset[str], list[str]] = {}
     for trace, vectors in passing.items():
         alike.setdefault(frozenset([trace, *vectors]), []).append(trace)

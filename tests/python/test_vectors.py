@@ -58,7 +58,7 @@ def test_one_loss_reduces_the_window_by_the_controls_factor() -> None:
         assert after / before == pytest.approx(factor, abs=0.02), control
 
 
-def test_the_guide_has_what_the_vectors_tell_apart() -> None:
+def test_the_guide_has_the_pairs_that_vectors_distinguish() -> None:
     """`python validation/vector_power.py --write` renews it."""
     root = STORED.parents[2]
     words = [sys.executable, str(root / "validation/vector_power.py")]
@@ -69,7 +69,7 @@ def test_the_guide_has_what_the_vectors_tell_apart() -> None:
 def test_written_vectors_are_checked(anabranch: Call, tmp_path: Path) -> None:
     out = tmp_path / "v"
     done = anabranch("vectors", "reno", "--out", out)
-    assert (done.status, done.out) == (0, f"{len(VECTORS)} vectors of 1 controls in {out}\n")
+    assert (done.status, done.out) == (0, f"{len(VECTORS)} vectors of 1 control in {out}\n")
     done = anabranch("vectors", "--check", out)
     assert (done.status, done.out) == (0, "every vector is the one that this version makes\n")
     file = out / "reno/one-loss.csv"

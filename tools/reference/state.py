@@ -21,6 +21,7 @@ class Figure:
         pattern: A regular expression for the page; its groups fill ``text``.
         text: The figure, with ``{}`` for each group.
         command: The command that measures it.
+        are_shares: The groups are shares of 1, printed in per cent.
     """
 
     what: str
@@ -28,6 +29,7 @@ class Figure:
     pattern: str
     text: str
     command: str
+    are_shares: bool = False
 
     def row(self, root: Path) -> list[str]:
         """The row of the table.
@@ -38,32 +40,33 @@ class Figure:
         found = re.search(self.pattern, (root / "docs" / self.page).read_text("utf-8"), re.DOTALL)
         if found is None:
             raise SystemExit(f"docs/{self.page}: nothing matches {self.pattern!r}, for docs/state.md")
-        return [f"[{self.what}]({self.page})", self.text.format(*found.groups()), f"`{self.command}`"]
+        groups = [f"{100 * float(group):.4g} %" for group in found.groups()] if self.are_shares else found.groups()
+        return [f"[{self.what}]({self.page})", self.text.format(*groups), f"`{self.command}`"]
 
 
 COMPARE = "python validation/compare.py --write {}"
 PLANTED = r"begin {}.*?planted causes that are named \| ([\d.]+).*?was not there \| ([\d.]+)"
-NAMED = "named in {} of the diagnoses; another blamed in {}"
+NAMED = "named in {} of the diagnoses; another cause named in {}"
 BESIDE = r"goodput_mbit_s: median error ([\d.]+) %.*?all of these at once: in (\d+ of \d+).*?It (passes|fails)"
 RIGHT = (
-    Figure("60 random paths beside Linux 6.12: goodput alike (90 % aimed at)", "validation/random-paths.md",
+    Figure("60 random paths beside Linux 6.12: goodput alike (target: 90 %)", "validation/random-paths.md",
            r"in at least 90% of the paths \| (\d+ of \d+).*?with SACK.*?\| (\d+ of \d+).*?of goodput.*?\| ([\d.]+%)",
-           "{}; with SACK {}; median error {}", "python validation/kernel/random_paths.py --kernel"),
+           "{} paths; with SACK {}; median error {}", "python validation/kernel/random_paths.py --kernel"),
     Figure("Eight controls beside Linux: mean cwnd and mean RTT within 5 %", "validation/linux-controls.md",
            r"mean cwnd: within 5 % .*?\| (\d+ of \d+).*?mean RTT: within 5 %.*?\| (\d+ of \d+)",
            "{} and {} rows", COMPARE.format("linux-controls")),
     Figure("24 scenarios beside Linux in virtual time", "validation/kernel.md", BESIDE,
-           "goodput: median error {} %; everything alike in {} scenarios; by its own bars it {}",
+           "goodput: median error {} %; all figures alike in {} scenarios; as a whole it {}",
            "python validation/kernel/beside.py --write --seeds 3"),
     Figure("24 scenarios beside this machine's kernel", "validation/live.md", BESIDE,
-           "goodput: median error {} %; everything alike in {} scenarios; by its own bars it {}",
+           "goodput: median error {} %; all figures alike in {} scenarios; as a whole it {}",
            "make validate SEEDS=6"),
     Figure("24 outages beside Linux 6.12", "validation/outages.md",
            r"90% of the outages \| (\d+ of \d+).*?intervals alone.*?\| (\d+ of \d+)",
            "same segments and times in {}; times alone in {}", "python validation/kernel/outages.py --write"),
     Figure("Behaviour scripts of the profile `linux` on the kernel", "validation/scripts-kernel.md",
            r"\| `linux` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|",
-           "of {} scripts {} agree, {} in some runs only, {} not; {} do not apply",
+           "of {} scripts {} agree, {} in some runs only, {} differ, {} do not apply",
            "python validation/kernel_scripts.py --write"),
     Figure("ns-2: one flow's share of the rate within 2 %", "validation/ns2-single-flow.md",
            r"in every row \| (\d+ of \d+)", "{} rows", COMPARE.format("ns2-single-flow")),
@@ -73,23 +76,23 @@ RIGHT = (
            "{} settled: reproduced, or the paper shown to be inconsistent, or an artefact; fragile ones not counted",
            "make study"),
     Figure("Causes planted in simulated captures", "validation/diagnosis.md", PLANTED.format("simulated"), NAMED,
-           "python validation/diagnose/planted.py --write"),
+           "python validation/diagnose/planted.py --write", are_shares=True),
     Figure("Causes planted beside Linux 6.12", "validation/diagnosis.md", PLANTED.format("kernel"), NAMED,
-           "python validation/diagnose/planted.py --engine kernel --write"),
+           "python validation/diagnose/planted.py --engine kernel --write", are_shares=True),
     Figure("The congestion control of 200 captures of Linux, at the sender", "validation/diagnosis.md",
            r"at the sender (\d+) right.*?(\d+) undecided, (\d+) wrong", "{} right, {} undecided, {} wrong",
            "python validation/diagnose/controls.py --write"),
-    Figure("Faults planted in congestion controls (38 of 40 aimed at)", "validation/stress.md",
+    Figure("Faults planted in congestion controls (target: 38 of 40)", "validation/stress.md",
            r"(\d+ of \d+) faults are found", "{} found", "python validation/stress/mutants.py --write"),
 )  # fmt: skip
 FAST = (
-    Figure("Data packets per second of a processor, 10 flows, and instructions per packet", "bench.md",
+    Figure("Data packets per second of processor time with 10 flows, and instructions per packet", "bench.md",
            r"Anabranch, CUBIC \| [\d.]+ \| ([\d.]+) \| [\d.]+ \| [\d.]+ \| ([\d,]+).*?htsim.*?\| [\d.]+ \| ([\d.]+).*?"
            r"ns-2.*?\| [\d.]+ \| ([\d.]+)",
            "{} million, {} instructions; htsim {} million, ns-2 {} million, in one run", "make bench"),
-    Figure("The gateway's failures in virtual time: longest gap of a download, 95th percentile", "bench-gateway.md",
+    Figure("Longest gap of a download while a path of the gateway dies, in virtual time", "bench-gateway.md",
            r"black hole in both directions \| download \| download \| (\d+) \| (\d+) \|",
-           "median {} ms, p95 {} ms while a path dies", "python bench/gateway/failures.py"),
+           "median {} ms, 95th percentile {} ms", "python bench/gateway/failures.py"),
     Figure("One TCP flow over two paths of 100 Mbit/s through the gateway", "bench-gateway.md",
            r"\| two_100 \| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|[^\n]*?\n(?=.*## Pairs of paths, live)",
            "{} Mbit/s, {} over one bare path", "python bench/gateway/simulate.py"),

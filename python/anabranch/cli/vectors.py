@@ -113,7 +113,8 @@ def _write(options: VectorsOptions, out: Path) -> None:
     if options.json:
         print_json({"out": str(out), "vectors": count, "controls": names})
     else:
-        console().print(f"{count} vectors of {len(names)} controls in {out}", soft_wrap=True)
+        controls = "1 control" if len(names) == 1 else f"{len(names)} controls"
+        console().print(f"{count} vectors of {controls} in {out}", soft_wrap=True)
 
 
 def _check(options: VectorsOptions, folder: Path) -> None:

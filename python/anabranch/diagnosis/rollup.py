@@ -265,11 +265,13 @@ def _sentence(connections: Sequence[Connection], bad: Mapping[int, Bad]) -> str:
     """The number of bad connections, and what they have in common that not all connections have."""
     count = len(connections)
     if not bad:
-        return f"Of {count:,} connections none failed or lost much time."
+        alone = "The only connection neither failed nor lost much time."
+        return alone if count == 1 else f"Of {count:,} connections none failed or lost much time."
     own = [one for one in connections if one["id"] in bad]
     told = [*_common_ends(connections, own), *_common_time(connections, own), _common_cause(own, bad)]
     verb = "is" if len(own) == 1 else "are"
-    return f"Of {count:,} connections {len(own):,} {verb} bad: {', '.join(told)}."
+    whole = "The only connection is bad" if count == 1 else f"Of {count:,} connections {len(own):,} {verb} bad"
+    return f"{whole}: {', '.join(told)}."
 
 
 def _common_ends(connections: Sequence[Connection], own: Sequence[Connection]) -> Iterator[str]:
