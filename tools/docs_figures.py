@@ -188,9 +188,15 @@ def _gallery(put: Callable[[str, bool], str]) -> Iterator[str]:
         index.append(f"| {asked[page]} | {links} |")
     yield "\n".join(["| question | figures |", "| --- | --- |", *index])
     for page, figures in by_page.items():
-        yield f"## {asked[page]}\n\nSee [{page.removesuffix('.md')}]({page})."
+        yield f"## {asked[page]}\n\nSee [{_title(page)}]({page})."
         for one in figures:
             yield f"### {one.title} {{ #{one.name} }}\n\n{put(one.name, True)}"
+
+
+def _title(page: str) -> str:
+    """The first heading of a page."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    return next(line.removeprefix("# ") for line in lines if line.startswith("# "))
 
 
 def _html(one: Drawn, *, is_headed: bool) -> str:
