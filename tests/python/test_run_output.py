@@ -83,6 +83,16 @@ def test_a_flow_of_programs_is_labelled(tmp_path: Path) -> None:
     assert "main: A to B, packets of programs, still running" in text.getvalue()
 
 
+def test_a_fairness_that_does_not_apply_is_not_printed(tmp_path: Path) -> None:
+    result = Scenario.from_file(scenario(tmp_path, flow="count = 2")).run()
+    texts = []
+    for _ in range(2):
+        texts.append(StringIO())
+        print_blocks(result, Console(file=texts[-1], width=WIDTH), all_flows=False)
+        result.summary["fairness"]["jain_index"] = None
+    assert ["Jain index" in text.getvalue() for text in texts] == [True, False]
+
+
 def test_copies_share_one_block_unless_all_are_requested(anabranch: Call, tmp_path: Path) -> None:
     file = scenario(tmp_path, flow="count = 5")
     out = anabranch("run", file).out

@@ -262,8 +262,8 @@ def _remarks(result: RunResult) -> Iterator[str]:
         for name, lacks in missing(result):
             count = f"{len(lacks)} behaviours are" if len(lacks) > 1 else "one behaviour is"
             yield from wrapped(f"- stack {name}: {count} not modelled; see anabranch explain {name}", "  ")
-    if len(result.flows) > 1:
-        yield f"Jain index {figure(result.summary.get('fairness', {}).get('jain_index'))}"
+    if (jain := result.summary.get("fairness", {}).get("jain_index")) is not None and len(result.flows) > 1:
+        yield f"Jain index {figure(jain)}"
     if result.digest:
         yield f"digest {result.digest}"
     if result.live is not None:

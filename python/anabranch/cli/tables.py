@@ -90,8 +90,8 @@ def print_tables(result: RunResult, out: Console, *, all_flows: bool, all_links:
         _print(out, ("gateway", "direction"), _GATEWAY_FIGURES, _directions(result.gateways))
     for remark in surprises(result):
         out.print(remark, soft_wrap=True)
-    if len(result.flows) > 1:
-        out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
+    if (jain := summary.get("fairness", {}).get("jain_index")) is not None and len(result.flows) > 1:
+        out.print(f"Jain index {figure(jain)}")
     if result.digest:
         out.print(f"digest {result.digest}")
     if result.live is not None:
