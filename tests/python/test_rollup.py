@@ -89,6 +89,18 @@ def test_the_sentence_names_the_server_of_the_bad_connections(many: Diagnosis) -
     assert first["retransmitted"] > 0.1
 
 
+@pytest.mark.parametrize(
+    ("capture", "sentence"),
+    [
+        ("slower", "The only connection neither failed nor lost much time."),
+        ("large", "The only connection is bad: by large segments lost."),
+    ],
+)
+def test_a_single_connection_has_its_own_sentence(capture: str, sentence: str) -> None:
+    found = diagnose(Path(__file__).parents[2] / "docs" / "captures" / f"{capture}.pcapng.gz")
+    assert roll_up(found)["sentence"] == sentence
+
+
 def test_nothing_in_common_is_not_claimed(calm: Diagnosis) -> None:
     assert roll_up(calm)["sentence"] == "Of 60 connections none failed or lost much time."
     by_server: dict[str, list[int]] = {}
