@@ -139,6 +139,8 @@ def test_verdicts_have_separate_series(found: Diagnosis, traced: dict[int, Trace
 def test_out_writes_the_report_and_every_table(anabranch: Call, found: Diagnosis, tmp_path: Path) -> None:
     done = anabranch("diagnose", found["file"], "--out", tmp_path / "out")
     assert done.status == 0, done.err
+    report = tmp_path / "out" / "report.html"
+    assert f"wrote {report}, diagnosis.json, tables and scenario.toml" in done.err.replace("\n  ", " ")
     document = json.loads((tmp_path / "out" / "diagnosis.json").read_text())
     assert document["packets"] == found["packets"]
     for name in TABLES:

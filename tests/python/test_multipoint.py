@@ -586,6 +586,7 @@ def test_out_writes_the_report(lossy: Taps, tmp_path: Path, anabranch: Call) -> 
     files = [write(tmp_path / "a.pcap", lossy.client), write(tmp_path / "b.pcap", lossy.server)]
     done = anabranch("diagnose", *files, "--out", tmp_path / "out")
     assert done.status == 0, done.err
+    assert done.err == f"wrote {tmp_path / 'out' / 'report.html'} and points.json\n"
     document = json.loads((tmp_path / "out" / "points.json").read_text())
     assert document["format"] == 1
     page = (tmp_path / "out" / "report.html").read_text()

@@ -316,6 +316,8 @@ def _diagnose(options: DiagnoseOptions) -> None:
         from anabranch.report.capture_output import write_diagnosis
 
         write_diagnosis(found, options.out, chosen=one, made=made, command=_command_line(options))
+        fitted = " and scenario.toml" if made is not None else ""
+        note(f"wrote {options.out / 'report.html'}, diagnosis.json, tables{fitted}")
         drawn = ("matplotlib",) if made is not None and made.replay is not None else ()
         remark_once(note, "polars", *drawn)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.cli.blocks import write
 from anabranch.cli.command import typed
-from anabranch.cli.common import console, print_json
+from anabranch.cli.common import console, note, print_json
 from anabranch.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def diagnose_several(options: DiagnoseOptions) -> None:
         from anabranch.report.points_output import write_points
 
         write_points(found, options.out, connection=options.connection, command=_command_line(options))
+        note(f"wrote {options.out / 'report.html'} and points.json")
 
 
 def _check(options: DiagnoseOptions) -> None:
