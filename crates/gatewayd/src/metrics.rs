@@ -37,6 +37,10 @@ const HELP: &[(&str, &str)] = &[
         "1 if the peer carries the traffic of its group, else 0.",
     ),
     (
+        "peer_cause",
+        "1 for the known reason why no session with a peer begins.",
+    ),
+    (
         "peer_mtu_bytes",
         "The largest packet that the tunnel to a peer carries.",
     ),
@@ -254,6 +258,13 @@ pub fn text(report: &Report) -> String {
     text.family("path_cap_used_bytes", "gauge");
     for (path, cap) in &report.caps {
         text.sample("path_cap_used_bytes", &[("path", path)], cap.used_bytes);
+    }
+    text.family("peer_cause", "gauge");
+    for (peer_name, peer) in &report.peers {
+        if let Some(cause) = &peer.cause {
+            let labels = [("peer", peer_name.as_str()), ("cause", cause)];
+            text.sample("peer_cause", &labels, 1);
+        }
     }
     text.family("path_cause", "gauge");
     for (peer_name, peer) in &report.peers {

@@ -190,16 +190,21 @@ fn reordered_datagrams_are_neither_refused_nor_delivered_twice() {
     assert!(ping(&hosts));
 }
 
+/// The largest datagram of a link with an MTU of 1,320: 20 octets of IPv4 and 8 of UDP less.
+const SMALL: u64 = 1292;
+
+/// The largest datagram of each path.
+fn mtus(host: &Host) -> [u64; 2] {
+    let status = host.status();
+    let paths = &status["peers"]["other"]["paths"];
+    ["one", "two"].map(|path| paths[path]["mtu"].as_u64().unwrap_or_default())
+}
+
 #[test]
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn an_mtu_reduction_during_a_transfer_is_detected() {
     let hosts = both_up();
-    let mtus = || {
-        let status = hosts[0].status();
-        let paths = &status["peers"]["other"]["paths"];
-        ["one", "two"].map(|path| paths[path]["mtu"].as_u64().unwrap_or_default())
-    };
-    wait("the links' MTU", || mtus() == [1472; 2]);
+    wait("the links' MTU", || mtus(&hosts[0]) == [1472; 2]);
     let shrink = || {
         for host in &hosts {
             for link in ["w1", "w2"] {
@@ -208,8 +213,9 @@ fn an_mtu_reduction_during_a_transfer_is_detected() {
         }
     };
     assert!(transfer(&hosts, shrink) == content(), "the content differs");
-    // 20 octets of IPv4 and 8 of UDP.
-    wait("the smaller MTU", || mtus().iter().all(|&mtu| mtu <= 1292));
+    wait("the smaller MTU", || {
+        mtus(&hosts[0]).iter().all(|&mtu| mtu <= SMALL)
+    });
 }
 
 /// The far ends of the links drop larger packets without a message. Batches pass them whole, whatever
@@ -218,12 +224,7 @@ fn an_mtu_reduction_during_a_transfer_is_detected() {
 #[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
 fn a_silent_mtu_reduction_is_noticed_within_seconds() {
     let hosts = both_up();
-    let mtus = || {
-        let status = hosts[0].status();
-        let paths = &status["peers"]["other"]["paths"];
-        ["one", "two"].map(|path| paths[path]["mtu"].as_u64().unwrap_or_default())
-    };
-    wait("the links' MTU", || mtus() == [1472; 2]);
+    wait("the links' MTU", || mtus(&hosts[0]) == [1472; 2]);
     for link in ["w1", "w2"] {
         let words = ["qdisc", "add", "dev", link, "root", "tbf"];
         let shape = ["rate", "20mbit", "burst", "64kb", "latency", "100ms"];
@@ -244,7 +245,9 @@ fn a_silent_mtu_reduction_is_noticed_within_seconds() {
         });
         wait("a quarter", || is_small.load(Ordering::Relaxed));
         let since = Instant::now();
-        wait("the smaller MTU", || mtus().iter().all(|&mtu| mtu <= 1292));
+        wait("the smaller MTU", || {
+            mtus(&hosts[0]).iter().all(|&mtu| mtu <= SMALL)
+        });
         assert!(since.elapsed() < Duration::from_secs(5));
         assert!(moving.join().expect("no panic"), "the content differs");
         assert!(since.elapsed() < Duration::from_secs(20));

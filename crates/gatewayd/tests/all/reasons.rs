@@ -1,15 +1,11 @@
 //! The reasons why a path does not deliver, in `check`, status, metrics and log.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-    os::unix::fs::PermissionsExt,
-};
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use super::{
     changes::{file, peer, reload, state, write},
     namespaces::{GATEWAY, Host, hosts, wait},
+    servers::metrics,
 };
 
 /// An address of the second host beyond its links.
@@ -46,21 +42,13 @@ fn is_reported(host: &Host, path: &str, code: &'static str, reason: &str) {
     assert_eq!(peer(host)["paths"][path]["reason"], reason);
     let shown = super::text(&host.ask(&[]).stdout);
     assert!(shown.contains(&format!("  {reason}\n")), "{shown}");
+    // The status has the state of an interface at once, the log at the next check.
     let line = format!("peer other: path {path}: {reason}\n");
-    assert!(host.log().contains(&line), "{}", host.log());
-    let scrape = host.inside(|| {
-        let mut stream = TcpStream::connect("127.0.0.1:9469").expect("it listens");
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
-            .expect("taken");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it is text");
-        answer
-    });
+    wait("the log", || host.log().contains(&line));
     let sample = format!(
         "anabranch_gateway_path_cause{{peer=\"other\",path=\"{path}\",cause=\"{code}\"}} 1\n"
     );
-    let answer = scrape.join().expect("no panic");
+    let answer = metrics(host);
     assert!(answer.contains(&sample), "{answer}");
 }
 
@@ -255,6 +243,8 @@ fn differing_preshared_keys_are_reported_at_both_ends() {
         );
         let shown = super::text(&host.ask(&[]).stdout);
         assert!(shown.contains(&format!("\n  {reason}\n")), "{shown}");
+        let sample = format!("peer_cause{{peer=\"other\",cause=\"{cause}\"}} 1\n");
+        assert!(metrics(host).contains(&sample), "{}", metrics(host));
         let line = format!("peer other: {reason}");
         let count = host.log().lines().filter(|one| *one == line).count();
         assert_eq!(count, 1, "{}", host.log());
