@@ -288,7 +288,9 @@ fn relay(
 /// A socket fails, the transfer takes too long, or the receiver has other octets.
 pub fn transfer(octets: u32, path: Path, config: &Config) -> Result<Outcome, Box<dyn Error>> {
     let local = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
-    let (relay_socket, near, far) = (local()?, local()?, local()?);
+    // Open until both ends notice that the transfer is done: a closed socket would refuse their datagrams.
+    let relay_socket = Arc::new(local()?);
+    let (near, far) = (local()?, local()?);
     near.connect(relay_socket.local_addr()?)?;
     far.connect(relay_socket.local_addr()?)?;
     far.send(&[])?;
@@ -310,8 +312,8 @@ pub fn transfer(octets: u32, path: Path, config: &Config) -> Result<Outcome, Box
     let content = Octets::filler(octets);
     sending.end.tcp().write_all(content.clone());
     sending.end.tcp().open(Instant::START);
-    let relay_done = Arc::clone(&is_done);
-    let between = thread::spawn(move || relay(&relay_socket, path, &relay_done));
+    let (socket, relay_done) = (Arc::clone(&relay_socket), Arc::clone(&is_done));
+    let between = thread::spawn(move || relay(&socket, path, &relay_done));
     let sender = thread::spawn(move || sending.run(|_, _| false));
     let mut got = Octets::default();
     let receiver = receiving.run(|end, now| {
