@@ -54,9 +54,9 @@ test: ## Run the tests, of studies and live runs those marked brief
 # The parts of `make test`, which sets up what they need. .ci/run has two of them at the same time.
 
 # Examples are left out: clippy checks them. validation/kernel/queues.py uses one, and builds it if need be.
-# The gateway's daemon is optimized less for its tests, and its libraries as ever; `cargo build --release` replaces it.
+# The gateway's daemon is not optimized for its tests, and its libraries as ever; `cargo build --release` replaces it.
 RUST_TESTS := env RUSTC_WRAPPER=$(CURDIR)/tools/rustc_tests cargo nextest run --cargo-profile release --workspace --locked --tests \
-  --config profile.release.package.anabranch-gatewayd.opt-level=1
+  --config profile.release.package.anabranch-gatewayd.opt-level=0
 
 # Tests in Python call the group controller, and no test in Rust makes cargo build it.
 test-compile:

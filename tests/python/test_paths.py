@@ -271,7 +271,7 @@ def test_opportunities_have_the_mean_rate_of_their_table() -> None:
 @pytest.mark.parametrize(
     ("cc", "start_ms", "duration"),
     [
-        ("cubic", 0, "20 s"),
+        pytest.param("cubic", 0, "20 s", marks=pytest.mark.long),
         pytest.param("bbr", 6000, "20 s", marks=pytest.mark.long),
         pytest.param("cubic", 0, "60 s", marks=pytest.mark.long),
         pytest.param("bbr", 6000, "60 s", marks=pytest.mark.long),
