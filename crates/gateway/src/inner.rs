@@ -148,16 +148,6 @@ impl Prefix {
         };
         [self.address, self.address | beyond].map(address)
     }
-
-    /// Whether some address is in both.
-    #[must_use]
-    pub fn overlaps(&self, other: &Self) -> bool {
-        let length = self.length.min(other.length);
-        let differ = (self.address ^ other.address)
-            .checked_shr(128 - length)
-            .unwrap_or(0);
-        self.is_v4 == other.is_v4 && differ == 0
-    }
 }
 
 /// An address at the high end of 128 bits, and its width.

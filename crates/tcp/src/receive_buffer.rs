@@ -354,11 +354,6 @@ impl<B: Body> ReceiveBuffer<B> {
     pub const fn note_duplicate(&mut self, start: Seq, end: Seq) {
         self.duplicate = Some((start, end));
     }
-    /// Whether a duplicate is to be reported.
-    #[must_use]
-    pub const fn has_duplicate(&self) -> bool {
-        self.duplicate.is_some()
-    }
 
     /// Returns at most `room` blocks for an acknowledgment: a duplicate if there is one, then the
     /// latest, then those reported before it (RFC 2018 §4). `skip` is the number of latest blocks

@@ -306,16 +306,6 @@ def breaker(name: str) -> Measure:
     return Measure("sending rate ÷ TCP throughput equation", "", True, 0.0, value)
 
 
-def packets_per_segment(name: str, payload: int) -> Measure:
-    """Packets sent for each full segment that is delivered."""
-
-    def value(runs: Runs) -> float | None:
-        needed = total(runs[MAIN], name, "delivered_bytes") / payload
-        return total(runs[MAIN], name, "sent_packets") / needed if needed else None
-
-    return Measure(f"packets of {_said(name)} per delivered segment", "", True, 0.01, value)
-
-
 def oscillation(name: str) -> Measure:
     """The coefficient of variation of the goodput of a second."""
 

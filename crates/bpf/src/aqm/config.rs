@@ -12,8 +12,6 @@ use super::Settings;
 pub const MOST_PACKETS: u64 = 16_384;
 /// The longest history: below `AQM_HISTORY`, because a count of records is an index.
 pub const MOST_RECORDS: u32 = 16_383;
-/// `AQM_SLOTS`: connections are distinguished by this number of hash values.
-pub const SLOTS: u64 = 131_072;
 
 /// Binary digits after the point.
 const PROBABILITY: i32 = 60;
