@@ -480,7 +480,7 @@ impl Daemon {
     fn say_of(&self, member: usize, event: &str) {
         let name = &self.members[member].name;
         say(&format!(
-            "{name} {event}; {} members are to be on",
+            "{name} {event}; members to be on: {}",
             self.wanted
         ));
     }

@@ -88,7 +88,7 @@ impl Report {
             self.energy_without_control_joules,
         );
         let mut text = format!(
-            "{}: {} of {} members carry traffic, {} are to be on ({})\n",
+            "{}: {} of {} members carry traffic, to be on: {} ({})\n",
             self.bond,
             self.working,
             self.members.len(),
@@ -354,7 +354,7 @@ mod tests {
     fn the_text_begins_with_the_number_of_members() {
         let text = report().text();
         assert!(
-            text.starts_with("bond0: 1 of 1 members carry traffic, 1 are to be on"),
+            text.starts_with("bond0: 1 of 1 members carry traffic, to be on: 1"),
             "{text}"
         );
         assert!(text.contains("25.0 % saved"), "{text}");
