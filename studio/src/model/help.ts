@@ -2,8 +2,8 @@
 import { set } from "../toml/edit.ts";
 import { setControl, setQueueKind } from "./knobs.ts";
 import { figure } from "./quantity.ts";
-import { bottleneck } from "./route.ts";
-import type { Resolved, Summary } from "./summary.ts";
+import { bottleneck, returnQueue } from "./route.ts";
+import type { LinkWay, Resolved, Summary } from "./summary.ts";
 
 /** A change of a scenario. */
 export interface Change {
@@ -15,7 +15,7 @@ export interface Change {
 /** Means of a scenario over its seeds. */
 export interface Outcome {
   goodput: { [flow: string]: number };
-  /** 95th percentile of the delay in the bottleneck's queue, in ms. */
+  /** 95th percentile of the queue delay in ms: at the bottleneck, or on the route of the acknowledgments if that is longer. */
   delay: number;
   /** Response or completion time in seconds of flows that have one. */
   time: { [flow: string]: number };
@@ -37,12 +37,12 @@ export function changes(text: string, resolved: Resolved, summary: Summary, flow
   for (const kind of CONTROLS) {
     if (kind !== now) made.push({ words: `${kind} for ${table}`, text: setControl(text, table, kind) });
   }
-  const at = bottleneck(resolved, summary, flow);
-  const queue = at && (resolved.link?.[at.link]?.[at.way] ?? resolved.link?.[at.link])?.queue?.kind;
-  if (at && resolved.link?.[at.link] && queue) {
-    for (const kind of ["fq-codel", "codel"]) {
-      if (kind !== queue)
-        made.push({ words: `${kind} as the queue of ${at.link}`, text: setQueueKind(text, resolved, at, kind) });
+  for (const { at, words } of queuesOf(resolved, summary, flow)) {
+    const queue = (resolved.link?.[at.link]?.[at.way] ?? resolved.link?.[at.link])?.queue?.kind;
+    for (const kind of queue ? ["fq-codel", "codel"] : []) {
+      const changed = setQueueKind(text, resolved, at, kind);
+      if (kind !== queue && made.every((one) => one.text !== changed))
+        made.push({ words: `${kind} as the queue of ${words}`, text: changed });
     }
   }
   if ((one?.spurious_retransmissions ?? 0) > 0 && resolved.flow?.[table]?.transport?.recovery !== "rack") {
@@ -70,6 +70,20 @@ export function changes(text: string, resolved: Resolved, summary: Summary, flow
   return made;
 }
 
+/** The queues to change for a flow: that of its bottleneck, and a full one that its acknowledgments wait in. */
+function queuesOf(resolved: Resolved, summary: Summary, flow: string): { at: LinkWay; words: string }[] {
+  const made: { at: LinkWay; words: string }[] = [];
+  const at = bottleneck(resolved, summary, flow);
+  if (at && resolved.link?.[at.link]) made.push({ at, words: at.link });
+  const back = returnQueue(resolved, summary, flow);
+  const table = back && resolved.link?.[back.at.link];
+  if (back && table && back.delay >= LEAST_MS) {
+    const [from, to] = back.at.way === "forward" ? table.between : [...table.between].reverse();
+    made.push({ at: back.at, words: `${back.at.link} from ${from} to ${to}` });
+  }
+  return made;
+}
+
 /** The outcome of runs of one scenario. */
 export function outcome(runs: { summary: Summary; resolved: Resolved }[], flow: string): Outcome {
   const mean = (values: number[]) => values.reduce((sum, one) => sum + one, 0) / Math.max(values.length, 1);
@@ -87,7 +101,8 @@ export function outcome(runs: { summary: Summary; resolved: Resolved }[], flow: 
   made.delay = mean(
     runs.map(({ summary, resolved }) => {
       const at = bottleneck(resolved, summary, flow);
-      return at ? (summary.links[at.link][at.way].p95_queue_delay_ms ?? 0) : 0;
+      const ahead = at ? (summary.links[at.link][at.way].p95_queue_delay_ms ?? 0) : 0;
+      return Math.max(ahead, returnQueue(resolved, summary, flow)?.delay ?? 0);
     }),
   );
   return made;
@@ -102,11 +117,17 @@ export function gain(from: Outcome, to: Outcome, flow: string): number {
   return from.delay - to.delay >= LEAST_MS ? 1 + LEAST + (from.delay - to.delay) / 1e4 : 1;
 }
 
+/** Two times in seconds, or in milliseconds if both are shorter than one second. */
+function timesText(to: number, from: number): string {
+  const isShort = to < 1 && from < 1;
+  const [factor, unit] = isShort ? [1e3, "ms"] : [1, "s"];
+  return `${figure(to * factor)} instead of ${figure(from * factor)} ${unit}`;
+}
+
 /** What a change does, in one sentence: gain, harm to other flows, and the delay of the queue. */
 export function sentence(change: Change, from: Outcome, to: Outcome, flow: string): string {
   const parts: string[] = [];
-  if (from.time[flow] && to.time[flow])
-    parts.push(`${flow} takes ${figure(to.time[flow])} instead of ${figure(from.time[flow])} s`);
+  if (from.time[flow] && to.time[flow]) parts.push(`${flow} takes ${timesText(to.time[flow], from.time[flow])}`);
   else parts.push(`${flow} gets ${figure(to.goodput[flow])} instead of ${figure(from.goodput[flow])} Mbit/s`);
   const harmed = Object.keys(from.goodput).filter((name) => {
     const slower = from.time[name] && to.time[name] ? to.time[name] > from.time[name] * (1 + LEAST) : false;

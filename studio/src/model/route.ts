@@ -49,6 +49,26 @@ export function hopsOf(resolved: Resolved, flow: FlowTable | undefined): Hop[] {
   return hops.filter(({ ways }) => ways.length);
 }
 
+/** The hops of a flow's acknowledgments in their order. */
+export function returnHopsOf(resolved: Resolved, flow: FlowTable | undefined): Hop[] {
+  if (!flow) return [];
+  const route = flow.return_route ?? [...(flow.route ?? [])].reverse();
+  return hopsOf(resolved, { ...flow, from: flow.to, to: flow.from, route });
+}
+
+/** The direction on the route of a flow's acknowledgments whose queue delays most, and its 95th percentile in ms. */
+export function returnQueue(
+  resolved: Resolved,
+  summary: Summary,
+  flow: string,
+): { at: LinkWay; delay: number } | undefined {
+  const delayOf = ({ link, way }: LinkWay) => summary.links[link]?.[way].p95_queue_delay_ms ?? 0;
+  const ways = returnHopsOf(resolved, tableOf(resolved, flow)).flatMap((hop) => hop.ways);
+  return ways
+    .map((at) => ({ at, delay: delayOf(at) }))
+    .reduce<{ at: LinkWay; delay: number } | undefined>((a, b) => (a && a.delay >= b.delay ? a : b), undefined);
+}
+
 /** The links of a gateway that carry data while all of them work. */
 function used({ routes = [], policies = {} }: { routes?: string[]; policies?: { [link: string]: string } }): string[] {
   const active = routes.filter((link) => policies[link] !== "backup");
