@@ -23,6 +23,23 @@ export function placeWords(where: string): string {
   return part.startsWith("queue") ? `the queue of link ${link}` : `link ${link}`;
 }
 
+/** The number of retransmissions, their triggers with the most frequent first, and the spurious ones. */
+export function countsOf(packets: Table, again: number[]): string {
+  const causes = packets.texts("cause");
+  const needed = packets.flags("needed");
+  const counts = new Map<string, number>();
+  for (const row of again) {
+    const cause = text(causes, row);
+    if (cause) counts.set(cause, (counts.get(cause) ?? 0) + 1);
+  }
+  const words = [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([cause, count]) => `${octets(count)} ${CAUSES[cause] ?? `by ${cause}`}`);
+  const spurious = again.filter((row) => needed[row] === 0).length;
+  const all = `${octets(again.length)} retransmission${again.length === 1 ? "" : "s"}`;
+  return `${all}${words.length ? `: ${words.join(", ")}` : ""}; ${spurious ? octets(spurious) : "none"} spurious`;
+}
+
 /** The retransmission nearest to a place of the chart, as a row of the table `packets`; -1 if none is in reach. */
 export function nearest(
   packets: Table,

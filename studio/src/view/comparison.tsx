@@ -1,7 +1,7 @@
 /** The run in view beside the pinned one, and their difference over seeds. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Brief } from "../engine/local.ts";
-import { difference } from "../model/compare.ts";
+import { changedWords, difference } from "../model/compare.ts";
 import type { Many } from "../model/many.ts";
 import { figure } from "../model/quantity.ts";
 import { bottleneck } from "../model/route.ts";
@@ -29,6 +29,12 @@ function measures(first: Run, second: Run): Row[] {
     Object.values(run.summary.flows).reduce((sum, flow) => sum + (flow.goodput_mbit_s ?? 0), 0);
   if (flows.length !== 1 || Object.keys(second.summary.flows).length !== 1)
     rows.push({ label: "goodput of all flows", unit: "Mbit/s", of: goodput });
+  for (const name of flows.slice(0, 6).filter((one) => first.summary.flows[one].exchanges))
+    rows.push({
+      label: `response time of ${name} (mean)`,
+      unit: "ms",
+      of: (run) => run.summary.flows[name]?.exchanges?.mean_response_time_ms ?? null,
+    });
   rows.push({
     label: "queue delay (p95)",
     unit: "ms",
@@ -40,6 +46,13 @@ function measures(first: Run, second: Run): Row[] {
   const again = (run: Brief) =>
     Object.values(run.summary.flows).reduce((sum, flow) => sum + (flow.retransmitted_packets ?? 0), 0);
   rows.push({ label: "retransmissions", unit: "", of: again });
+  // A faster flow sends more packets: the counts of two runs do not compare.
+  const sent = (run: Brief) => Object.values(run.summary.flows).reduce((sum, flow) => sum + flow.sent_packets, 0);
+  rows.push({
+    label: "retransmitted share of packets",
+    unit: "%",
+    of: (run) => (sent(run) > 0 ? (100 * again(run)) / sent(run) : null),
+  });
   return rows;
 }
 
@@ -70,6 +83,7 @@ export function Comparison({ many, first, second, onUnpin }: { many: Many; first
     if (!control.signal.aborted) setMade(undefined);
   };
   const isSame = first.text === second.text;
+  const changed = changedWords(second.text, first.text);
   return (
     <section class="comparison" aria-label="Comparison with the pinned run">
       <p>
@@ -78,6 +92,11 @@ export function Comparison({ many, first, second, onUnpin }: { many: Many; first
           Unpin
         </button>
       </p>
+      {changed && (
+        <p class="changed">
+          <b>This run (solid):</b> {changed}
+        </p>
+      )}
       <div class="scroll" tabIndex={0} role="group" aria-label="Table">
         <table>
           <thead>

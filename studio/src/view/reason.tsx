@@ -1,7 +1,7 @@
 /** Why the chosen packet was retransmitted, and the packets around it. */
 import { useMemo } from "preact/hooks";
 import type { Table } from "../engine/message.ts";
-import { around, type LadderPacket, why } from "../model/why.ts";
+import { around, countsOf, type LadderPacket, why } from "../model/why.ts";
 import { Ladder } from "./ladder.tsx";
 
 interface Props {
@@ -17,6 +17,7 @@ export function Reason({ packets, rows, chosen, again, onStep }: Props) {
     () => (chosen >= 0 ? { why: why(packets, rows, chosen), around: around(packets, rows, chosen) } : undefined),
     [packets, rows, chosen],
   );
+  const counts = useMemo(() => countsOf(packets, again), [packets, again]);
   if (!again.length) return <p class="hint">Nothing was retransmitted.</p>;
   return (
     <section class="reason" aria-label="Why a packet was retransmitted">
@@ -28,9 +29,8 @@ export function Reason({ packets, rows, chosen, again, onStep }: Props) {
           Next retransmission
         </button>
         <span class="soft">
-          {told
-            ? `${again.indexOf(chosen) + 1} of ${again.length}`
-            : `${again.length.toLocaleString("en")} retransmissions`}
+          {told ? `${again.indexOf(chosen) + 1} of ` : ""}
+          {counts}
         </span>
       </div>
       <p aria-live="polite">{told?.why}</p>
