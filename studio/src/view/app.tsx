@@ -35,6 +35,7 @@ import { movingAt, Player } from "./player.tsx";
 import { Reason } from "./reason.tsx";
 import { Studies } from "./studies.tsx";
 import { Sweep } from "./sweep.tsx";
+import { Terms } from "./terms.tsx";
 import { Topology } from "./topology.tsx";
 
 /** A run that takes longer shows a progress bar and can be stopped. */
@@ -404,11 +405,15 @@ export function App({ module, worker, local, studies }: Props) {
     if (!view.isWhole) state.view = [view.min, view.max];
     const fragment = await encode(state);
     history.replaceState(null, "", `#${fragment}`);
+    const whole = "It holds the whole state, and nothing is sent to a server.";
+    // A reader's copy of the file has another address.
+    const elsewhere =
+      location.protocol === "file:" ? " In another copy of this page, append the part from # on to the address." : "";
     try {
       await navigator.clipboard.writeText(location.href);
-      setNotice("The link is copied. It holds the whole state, and nothing is sent to a server.");
+      setNotice(`The link is copied. ${whole}${elsewhere}`);
     } catch {
-      setNotice("The address of this page is now the link. It holds the whole state, and nothing is sent to a server.");
+      setNotice(`The address of this page is now the link. ${whole}${elsewhere}`);
     }
   };
   // A scenario is opened as text, and any other file is diagnosed.
@@ -610,6 +615,7 @@ export function App({ module, worker, local, studies }: Props) {
             }
           />
         )}
+        {done && <Terms run={done} flow={shownFlow} />}
         {path && <Sweep many={sweeper} path={path} link={shownLink} theme={theme} />}
         {path && text !== undefined && (
           <Build path={path} text={text} link={shownLink} flow={shownFlow} onText={(next) => change(next)} />
