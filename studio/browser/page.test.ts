@@ -88,6 +88,7 @@ describe("the studio's page", () => {
     await afterRun(page, () => page.getByLabel("Random loss").press("End"));
     await page.getByRole("button", { name: "Copy link" }).click();
     await page.waitForFunction(() => location.hash.length > 9);
+    await page.getByText("In another copy of this page").waitFor();
     const digest = async (of: Page) => {
       await of.getByRole("button", { name: "Digest" }).click();
       await of.waitForFunction(() => (document.querySelector(".digest code")?.textContent?.length ?? 0) === 32);
@@ -279,7 +280,32 @@ describe("the studio's page", () => {
     await table.getByRole("button", { name: /Difference over/ }).click();
     await table.getByText("95 % interval").waitFor({ timeout: 120_000 });
     assert.match(await table.innerText(), /queue delay \(p95\)[\s\S]*\(-?[\d.]+ to -?[\d.]+\)/);
+    assert.match(await table.innerText(), /This run \(solid\): .*fq-codel.* instead of .*drop-tail/);
+    assert.match(await table.innerText(), /retransmitted share of packets\s+[\d.]+ %/);
     assert.ok(await page.getByRole("button", { name: /pinned: bbr cwnd/ }).isVisible());
+    await page.close();
+  });
+
+  test("the terms of a run stay open over its changes", async () => {
+    const page = await opened();
+    await afterRun(page, () => page.getByRole("button", { name: "Random loss" }).click());
+    await page.getByText("Explain the terms of this run").click();
+    const terms = page.locator(".terms dl");
+    assert.match(await terms.innerText(), /Loss law \(square root\)[\s\S]*In this run main gets [\d.]+ Mbit\/s/);
+    await afterRun(page, () => page.getByRole("combobox", { name: "Congestion control" }).selectOption("bbr"));
+    assert.ok(await terms.isVisible());
+    assert.match(await terms.innerText(), /BBR \(version 1\)/);
+    assert.doesNotMatch(await terms.innerText(), /Loss law/);
+    await page.close();
+  });
+
+  test("labels of controls keep one line on a phone", async () => {
+    const page = await opened();
+    await page.setViewportSize({ width: 400, height: 800 });
+    for (const label of await page.locator(".knob > span:first-child").all()) {
+      const { height = 99 } = (await label.boundingBox()) ?? {};
+      assert.ok(height < 30, `${await label.innerText()}: ${height}`);
+    }
     await page.close();
   });
 
@@ -624,6 +650,7 @@ describe("the studio's page", () => {
     const page = await opened();
     await page.getByRole("button", { name: "Studies" }).click();
     await page.getByRole("button", { name: "Check claim R1", exact: true }).waitFor();
+    await page.getByText("Explain the terms of this run").click();
     await page.getByText("Change the topology").click();
     await afterRun(page, () => page.getByRole("button", { name: "Add impairment" }).click());
     await page.getByText("Sweep a value").click();

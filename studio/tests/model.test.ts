@@ -5,7 +5,7 @@ import { drawSeries, type Pen } from "../src/chart/pen.ts";
 import { legendOf, ticks, View } from "../src/chart/plot.ts";
 import { tableOf } from "../src/engine/local.ts";
 import { command, fileWord } from "../src/model/command.ts";
-import { difference } from "../src/model/compare.ts";
+import { changedWords, difference } from "../src/model/compare.ts";
 import { gain, sentence } from "../src/model/help.ts";
 import { Newest } from "../src/model/newest.ts";
 import { figure, megabits, milliseconds, rateText, timeText } from "../src/model/quantity.ts";
@@ -188,6 +188,30 @@ test("columns in JSON become a table", () => {
   assert.deepEqual([...table.flags("ok")], [1, 2]);
   assert.deepEqual([...table.rowsWith("flow", "a")], [0]);
   assert.equal(table.rows, 2);
+});
+
+test("help gives times below one second in milliseconds", () => {
+  const from = { goodput: { main: 1 }, delay: 0, time: { main: 0.163 } };
+  const change = { words: "codel", text: "" };
+  assert.equal(
+    sentence(change, from, { ...from, time: { main: 0.0323 } }, "main"),
+    "With codel, main takes 32.3 instead of 163 ms.",
+  );
+  assert.equal(
+    sentence(change, from, { ...from, time: { main: 1.2 } }, "main"),
+    "With codel, main takes 1.2 instead of 0.163 s.",
+  );
+});
+
+test("the comparison names the lines that differ", () => {
+  const before = 'title = "t"\nduration = "9 s" # all\n\n[link.a]\nrate = "1 Mbit/s"\n\n[flow.main]\ncc = "cubic"\n';
+  assert.equal(changedWords(before, `# note\n${before}`.replace('"t"', '"u"')), "");
+  assert.equal(changedWords(before, before.replace('"cubic"', '"bbr"')), '[flow.main] cc = "bbr" instead of "cubic".');
+  assert.equal(
+    changedWords(before, before.replace("[flow", 'delay = "1 ms"\n[flow').replace('rate = "1 Mbit/s"\n', "")),
+    '[link.a] rate = "1 Mbit/s" removed; [link.a] delay = "1 ms" added.',
+  );
+  assert.equal(changedWords(before, '[link.b]\nrate = "2 Mbit/s"'), "Another scenario: 7 lines differ.");
 });
 
 test("help names the harm to others in the same sentence", () => {

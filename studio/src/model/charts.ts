@@ -19,6 +19,8 @@ const MOST_PACED = 3;
 const MOST_GOODPUT = 1.05;
 /** The maximum of a queue is named if its samples reach less than this share of it. */
 const REACHED = 0.9;
+/** A shorter peak, as a share of the longest queue, is left out of the note. */
+const VISIBLE = 0.05;
 
 const CWND = 0;
 const SSTHRESH = 1;
@@ -269,7 +271,8 @@ function queues({ queues: all, resolved }: Drawn, links: Table, look: Look): Cha
     const isOne = capacityOf({ ...resolved.link, ...resolved.group }[link], way) > 0;
     const name = isOne ? `${link} ${way}` : link;
     const sampled = y.reduce((a, b) => Math.max(a, b), 0);
-    if (sampled < REACHED * most) missed.push(`${figure(most)} packets (${name})`);
+    if (sampled < REACHED * most && most >= VISIBLE * shown[0].most)
+      missed.push(`${figure(most)} ${most === 1 ? "packet" : "packets"} (${name})`);
     return {
       label: look.label(name),
       x,
@@ -279,9 +282,7 @@ function queues({ queues: all, resolved }: Drawn, links: Table, look: Look): Cha
       dash: look.dash,
     };
   });
-  const about = missed.length
-    ? `The samples miss short peaks. The longest queue of the run: ${missed.join(", ")}.`
-    : undefined;
+  const about = missed.length ? `The samples miss short peaks: up to ${missed.join(", ")}.` : undefined;
   return { name: "queue", title: "Queue", unit: "packets", series, about };
 }
 

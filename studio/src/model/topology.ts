@@ -1,4 +1,5 @@
 /** Places of nodes and links: nodes in layers by their distance from the senders, so that data goes to the right. */
+import { percent } from "./quantity.ts";
 import type { Direction, LinkTable, Resolved } from "./summary.ts";
 
 export interface NodeBox {
@@ -59,7 +60,10 @@ function* effects(way: Direction): Generator<string> {
     yield `${queue.kind ?? "queue"}${limit === "unlimited" ? "" : `, ${quantity(limit)}`}`;
   }
   if (queue.reorder && typeof queue.reorder === "object") yield `reorder: ${values(queue.reorder)}`;
-  for (const one of way.impair ?? []) yield `${one.kind} ${values(one)}`.trim();
+  for (const one of way.impair ?? []) {
+    const isRandom = one.kind === "bernoulli-loss" && typeof one.rate === "number";
+    yield isRandom ? `random loss ${percent(one.rate as number)}` : `${one.kind} ${values(one)}`.trim();
+  }
 }
 
 function values(one: { [name: string]: unknown }): string {

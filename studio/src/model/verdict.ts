@@ -1,10 +1,13 @@
 /** The verdict on a run, in one sentence: the rate of each flow, and its limit with the cause. */
 import { figure, percent } from "./quantity.ts";
 import { FULL, type Limit, limitOf } from "./route.ts";
-import { type FlowSummary, type Resolved, type Summary, tableOf } from "./summary.ts";
+import { type FlowSummary, type Resolved, type Summary, tableOf, WAYS } from "./summary.ts";
 
 /** Most flows that the sentence names. */
 const MOST_NAMED = 3;
+
+/** The kind of a queue that drops only while it is full. */
+const DROP_TAIL = "drop-tail";
 
 const plural = (count: number, noun: string): string =>
   `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
@@ -16,14 +19,23 @@ function times(count: number): string {
 /** Sums of a run. */
 interface Sums {
   dropped: number;
+  /** The kind of the queue with the most drops. */
+  queue: string;
   lost: number;
   reordered: number;
 }
 
-function sums(summary: Summary): Sums {
-  const made = { dropped: 0, lost: 0, reordered: 0 };
-  for (const ways of Object.values(summary.links)) {
-    for (const one of [ways.forward, ways.reverse]) {
+function sums(summary: Summary, resolved: Resolved): Sums {
+  const made = { dropped: 0, queue: DROP_TAIL, lost: 0, reordered: 0 };
+  let most = 0;
+  for (const [name, ways] of Object.entries(summary.links)) {
+    const table = resolved.link?.[name] ?? resolved.group?.[name];
+    for (const way of WAYS) {
+      const one = ways[way];
+      if (one.dropped_packets > most) {
+        most = one.dropped_packets;
+        made.queue = (table?.[way] ?? table)?.queue?.kind ?? DROP_TAIL;
+      }
       made.dropped += one.dropped_packets;
       made.lost += one.lost_packets;
       made.reordered += one.reordered_packets;
@@ -33,17 +45,17 @@ function sums(summary: Summary): Sums {
 }
 
 /** The cause of the reductions of a window. */
-function cause(flow: FlowSummary, { dropped, lost, reordered }: Sums): string {
+function cause(flow: FlowSummary, { dropped, queue, lost, reordered }: Sums): string {
   const spurious = flow.spurious_retransmissions ?? 0;
   const again = flow.retransmitted_packets ?? 0;
   if (spurious > again / 2 && reordered > 0) return "reordering";
   if (lost > 2 * dropped) return "random loss";
-  if (dropped > 2 * lost) return "drops of the full queue";
+  if (dropped > 2 * lost) return queue === DROP_TAIL ? "drops of the full queue" : `drops of ${queue}`;
   return lost + dropped > 0 ? "random loss and drops of the queue" : "the stack";
 }
 
 /** The limit of a flow, with its cause. */
-function limit(flow: FlowSummary, at: Limit | undefined, summary: Summary): string {
+function limit(flow: FlowSummary, at: Limit | undefined, summary: Summary, resolved: Resolved): string {
   if (flow.cwnd_limited_share === null) return "";
   if (isFull(flow, at)) return full(at, summary);
   const cuts = (flow.fast_recoveries ?? 0) + (flow.timeouts ?? 0);
@@ -57,8 +69,9 @@ function limit(flow: FlowSummary, at: Limit | undefined, summary: Summary): stri
   const [share, words] = [...shares, [rest, "pacing, recovery and set-up"] as [number, string]].reduce((a, b) =>
     b[0] > a[0] ? b : a,
   );
-  if (words === "the window" && cuts > 0) return `the window, cut ${times(cuts)} by ${cause(flow, sums(summary))}`;
-  if (words === "the window") return "the window, which still grows";
+  if (words === "the window" && cuts > 0)
+    return `the congestion window, cut ${times(cuts)} by ${cause(flow, sums(summary, resolved))}`;
+  if (words === "the window") return "the congestion window, which still grows";
   // A file that has been sent waits for its last acknowledgments.
   if (words === "the application" && flow.ended === "completed") return "";
   return `${words}, ${percent(share)} of the time`;
@@ -117,7 +130,7 @@ export function verdict(summary: Summary, resolved: Resolved): string {
     const [{ flow, at }] = flows;
     const result = served(flow);
     const rates = `${figure(rate(flow))}${ofCapacity(at)} Mbit/s`;
-    const reason = limit(flow, at, summary);
+    const reason = limit(flow, at, summary, resolved);
     const first = result ? `${capital(result)} at ${rates}` : rates;
     return `${first}${reason ? `: ${reason}` : ""}${spurious([flow])}.`;
   }
@@ -126,7 +139,7 @@ export function verdict(summary: Summary, resolved: Resolved): string {
   // Flows that only ask or send datagrams have no window that could limit them.
   const bulk = flows.filter(({ flow }) => !flow.exchanges && flow.cwnd_limited_share !== null);
   const worst = (bulk.length ? bulk : flows).reduce((a, b) => (rate(b.flow) < rate(a.flow) ? b : a));
-  const reason = limit(worst.flow, worst.at, summary);
+  const reason = limit(worst.flow, worst.at, summary, resolved);
   return [
     isShared ? together(flows) : apart(flows),
     reason ? (isShared && isFull(worst.flow, worst.at) ? `: ${reason}` : `; ${worst.name}: ${reason}`) : "",

@@ -22,7 +22,7 @@ export function Digest({ engine, run }: { engine: Engine; run: Run }) {
   };
   return (
     <p class="digest">
-      <button type="button" onClick={ask}>
+      <button type="button" title="A hash of every event: equal digests are equal runs" onClick={ask}>
         Digest
       </button>{" "}
       <code aria-live="polite">{digest}</code>

@@ -117,7 +117,7 @@ export function Knobs({ path, text, link, flow, names, onText, onLink }: Props) 
             on={(v) => onText(knobs.setRate(text, resolved, link, v))}
           />
           <Slider
-            label="Delay"
+            label="Delay (one way)"
             value={delay}
             min={0.1}
             max={500}
