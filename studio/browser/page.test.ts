@@ -299,6 +299,17 @@ describe("the studio's page", () => {
     await page.close();
   });
 
+  test("the legend of a new page marks hidden lines", async () => {
+    const page = await opened();
+    const shown = page.getByRole("button", { name: "cubic cwnd" });
+    const hidden = page.getByRole("button", { name: "cubic in flight" });
+    assert.equal(await shown.getAttribute("aria-pressed"), "true");
+    assert.equal(await hidden.getAttribute("aria-pressed"), "false");
+    await hidden.click();
+    assert.equal(await hidden.getAttribute("aria-pressed"), "true");
+    await page.close();
+  });
+
   test("labels of controls keep one line on a phone", async () => {
     const page = await opened();
     await page.setViewportSize({ width: 400, height: 800 });

@@ -267,8 +267,9 @@ export class Plot {
     return this.colours.palette[colour % this.colours.palette.length];
   }
 
-  isHidden(label: string): boolean {
-    return this.hidden.has(label);
+  /** Whether a line is hidden; of a line that is not set yet, whether it will be. */
+  isHidden({ label, isHidden = false }: Series): boolean {
+    return this.chart.series.some((one) => one.label === label) ? this.hidden.has(label) : isHidden;
   }
 
   toggle(label: string): void {

@@ -88,7 +88,7 @@ export function One({ chart, view, isLast, theme, onCursor, cursor, onPick, onSt
         <h3>{chart.title}</h3>
         <ul class="legend">
           {chart.series.map((series) => {
-            const isOff = plot.current?.isHidden(series.label) ?? series.isHidden ?? false;
+            const isOff = plot.current?.isHidden(series) ?? series.isHidden ?? false;
             const value = cursor === undefined || series.kind !== "line" ? "" : figure(valueAt(series, cursor));
             return (
               <li key={series.label}>
