@@ -239,10 +239,15 @@ impl Releases {
         let write = self.pattern.write.min(filled);
         let is_written =
             self.pattern.ends_writes() && self.pattern.fits_any_window(write, leaving.mss);
-        if leaving.is_retransmission || leaving.is_recovering || view.una >= leaving.next {
+        // A full window held the segment, whatever the buffer had.
+        let is_full = last
+            .room
+            .is_some_and(|room| room < leaving.mss.max(leaving.length));
+        if leaving.is_retransmission || leaving.is_recovering || is_full || view.una >= leaving.next
+        {
             self.filled = 0;
         }
-        if is_other || is_written {
+        if is_other || is_written || is_full {
             return Refill::No;
         }
         // Nagle's algorithm may hold the end of a write until an acknowledgment, whatever the

@@ -291,6 +291,32 @@ fn a_full_window_is_the_receivers_until_it_opens() {
     assert!(shares[&Limit::Application] < 0.3, "{shares:?}");
 }
 
+/// The window opens in steps of eight segments, each after the next to last acknowledgment. Detects
+/// the refills of a send buffer in the segments that a full window held.
+#[test]
+fn steps_of_a_full_window_refill_no_buffer() {
+    let mut script = Script::opened();
+    script.ack(21, 0, &[]);
+    script.last().window = 4_400;
+    for k in 0..4 {
+        script.data(30, k * MSS, MSS);
+    }
+    for cycle in 0..40 {
+        let (ms, sent) = (60 + 60 * u64::from(cycle), (4 + 8 * cycle) * MSS);
+        script.ack(ms, sent - 3 * MSS, &[]);
+        script.last().window = 11_400;
+        for k in 0..8 {
+            script.data(ms + 10, sent + k * MSS, MSS);
+        }
+        // Less than a segment of room is left.
+        script.ack(ms + 30, sent + 4 * MSS, &[]);
+        script.last().window = 4_400;
+    }
+    let shares = script.sent().limits_s;
+    assert!(shares[&Limit::ReceiveWindow] > 2.2, "{shares:?}");
+    assert!(shares[&Limit::SendBuffer] < 0.1, "{shares:?}");
+}
+
 #[test]
 fn new_data_after_two_round_trips_is_a_probe() {
     let mut script = Script::opened();
