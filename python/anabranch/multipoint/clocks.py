@@ -115,7 +115,8 @@ def fit(first_s: Times, second_s: Times, is_forward: Flags) -> Clock:
             best = _largest(_likelihood(weighed), -MOST_DRIFT, MOST_DRIFT)
             lines = [_lowest(*delay, best) for delay in delays]
             weighed = [_weighed(line, best) for line in lines if len(line[0])]
-        low, high = _drifts(weighed)
+        ends = [_drifts(weighed), _level_drifts(lines, best)]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
         drift = 0.0 if low <= 0.0 <= high else best
         lines = [_lowest(*delay, drift) for delay in delays]
     forward, backward = (_least(line, drift) for line in lines)
@@ -183,10 +184,39 @@ def _likelihood(lines: list[_Weighed]) -> Callable[[float], float]:
 
 
 def _drifts(lines: list[_Weighed]) -> tuple[float, float]:
-    """The least and the largest drift that fit the packets."""
+    """The least and the largest drift that are likely."""
     value = _likelihood(lines)
     best = _largest(value, -MOST_DRIFT, MOST_DRIFT)
-    enough = value(best) - LEAST_LIKELY
+    return _ends(value, best, LEAST_LIKELY)
+
+
+def _level_drifts(lines: list[_Line], best: float) -> tuple[float, float]:
+    """The least and the largest drift at which the least delays of both ways have the same sum.
+
+    Where a way meets a queue after its first packets, only one end of the time bounds the drift: many drifts fit
+    equally, and the nearest packets, which waited behind each other, do not show it.
+    """
+
+    def total(rate: float) -> float:
+        return sum(_least(line, rate) for line in lines)
+
+    highest = _largest(total, -MOST_DRIFT, MOST_DRIFT)
+    spacing = sum(_spacing(line, best) for line in lines)
+    return _ends(total, highest, 2 * RESOLUTION_S + spacing)
+
+
+def _spacing(line: _Line, drift: float) -> float:
+    """How far the second least delay lies above the least one: the error of the least delay."""
+    x, y, sign = line
+    if len(x) < 2:
+        return 0.0
+    ordered = np.partition(y + sign * drift * x, 1)
+    return float(ordered[1] - ordered[0])
+
+
+def _ends(value: Callable[[float], float], best: float, less: float) -> tuple[float, float]:
+    """The ends of the drifts at which a concave function is at most ``less`` below its largest value."""
+    enough = value(best) - less
 
     def holds(rate: float) -> bool:
         return value(rate) >= enough
