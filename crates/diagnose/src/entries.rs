@@ -90,9 +90,9 @@ pub struct Ecn {
     pub negotiated: bool,
     /// Packets with data.
     pub data_packets: u64,
-    /// Those of an ECN-capable transport: ECT or CE.
+    /// Data packets that are ECN-capable: ECT or CE.
     pub capable_packets: u64,
-    /// Those with a congestion mark: CE.
+    /// Data packets with a congestion mark: CE.
     pub marked_packets: u64,
     /// Packets of the receiver that report a mark: ECE.
     pub echoes: u64,

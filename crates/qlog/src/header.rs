@@ -128,8 +128,9 @@ impl Header {
         let reference = common("reference_time").and_then(number).unwrap_or(0.0);
         let columns = trace.get("event_fields").and_then(Value::as_array);
         let columns = COLUMNS.map(|names| {
-            let mut columns = columns?.iter().filter_map(Value::as_str);
-            columns.position(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
+            let is_named = |one: &str| names.iter().any(|name| name.eq_ignore_ascii_case(one));
+            let mut columns = columns?.iter();
+            columns.position(|one| one.as_str().is_some_and(is_named))
         });
         let group = common("group_id").or_else(|| common("ODCID"));
         let schemas = trace.get("event_schemas").and_then(Value::as_array);

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 /// Octets of memory of a value. A packet of 65,527 octets as hexadecimal digits takes a thirtieth.
 const MOST: usize = 4 << 20;
-/// Octets that an element of a list and a member of an object take besides their text. Their containers
-/// double when they are full.
+/// Octets of an element of a list and of a member of an object, without their text. Their containers double
+/// when they are full.
 const ELEMENT: usize = 64;
 const MEMBER: usize = 192;
 /// Octets of the name of a member: longer ones are no names of qlog.

@@ -149,12 +149,18 @@ mod tests {
         assert!(bins.from(5_000).abs_diff(5_000) <= 160);
     }
 
-    #[test]
-    fn a_queue_drains_by_the_time_that_passes() {
+    /// Three packets, a microsecond apart.
+    fn recent() -> Recent {
         let mut recent = Recent::default();
         for (sent, sample) in [(0, 1_000), (1_000, 3_000), (2_000, 2_000)] {
             recent.see(sent, sample, true);
         }
+        recent
+    }
+
+    #[test]
+    fn a_queue_drains_by_the_time_that_passes() {
+        let recent = recent();
         // The next packet passed 500 later and waited for 2,000.
         assert_eq!(recent.most_after(1_500), Some(2_500));
         assert_eq!(recent.most_after(2_000), None);
@@ -162,10 +168,7 @@ mod tests {
 
     #[test]
     fn the_sample_before_is_found() {
-        let mut recent = Recent::default();
-        for (sent, sample) in [(0, 1_000), (1_000, 3_000), (2_000, 2_000)] {
-            recent.see(sent, sample, true);
-        }
+        let recent = recent();
         assert_eq!(recent.around(500), Some(1_000));
         assert_eq!(recent.around(1_500), Some(3_000));
         assert_eq!(recent.around(5_000), Some(2_000));

@@ -24,11 +24,11 @@ const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 const UDP_OCTETS: u32 = 8;
 
-/// Octets of a connection ID (RFC 9000 §17.2), and least octets of the one that a client draws for the
-/// server (§7.2).
+/// Most octets of a connection ID (RFC 9000 §17.2), and least octets of a server's first ID, which the
+/// client draws (§7.2).
 const MOST_ID: usize = 20;
 const LEAST_DRAWN: u8 = 8;
-/// Connection IDs of a connection that are stored: one of each end, those of Retries, and the drawn one.
+/// Most connection IDs that are stored of a connection: the drawn ID, an ID of each end, IDs of Retries.
 const MOST_IDS: u8 = 8;
 
 const LONG: u8 = 0x80;
@@ -329,8 +329,8 @@ impl Flows {
         } = *header
             && length >= FIRST_DATAGRAM
         {
-            // A client draws the first connection ID of the server. Without one of its own, its packets
-            // after the handshake of a one-sided capture look the same.
+            // A client draws the first connection ID of the server. If the client has no ID and the capture
+            // is one-sided, its packets after the handshake look the same.
             let is_drawn = to.length >= LEAST_DRAWN;
             let begins = |flow: &Flow| {
                 flow.ends[0] == source && is_drawn && (!from.is_empty() || flow.is_answered())

@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Megabytes that a diagnosis takes besides the file.
+/// Megabytes that a diagnosis takes, without the file.
 fn megabytes(file: String) -> usize {
     let mut file = Cursor::new(file.into_bytes());
     let before = USED.load(Relaxed);
