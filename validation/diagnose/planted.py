@@ -35,7 +35,16 @@ from anabranch.diagnosis.diagnosis import diagnose
 from diagnose import editing, live, page
 from diagnose.causes import CAUSES, LIVE, POINTS, WINDOW, Cause
 from diagnose.invariants import checked
-from diagnose.judging import Judgement, Pause, Tally, judge_bars, matrix, truth_of_pause
+from diagnose.judging import (
+    LEAST_NAMED_EXACT,
+    LEAST_STALLS,
+    Judgement,
+    Pause,
+    Tally,
+    judge_bars,
+    matrix,
+    truth_of_pause,
+)
 from diagnose.simulated import Row, Score, compare, compare_time, sent
 from diagnose.truth import SYN, Acks, Sent, needed
 
@@ -183,7 +192,11 @@ def main() -> int:
                 tally.add(one)
                 if arguments.verbose:
                     print("".join(f"{line}\n" for line in one.complaints()), end="", flush=True)
-    bars = judge_bars(tally, "simulated" if engine == "simulator" else "live")
+    bars = judge_bars(
+        tally,
+        "simulated" if engine == "simulator" else "live",
+        LEAST_NAMED_EXACT if engine == "kernel" else LEAST_STALLS,
+    )
     print(matrix(tally))
     print("\n".join(str(bar) for bar in bars))
     if arguments.write:
