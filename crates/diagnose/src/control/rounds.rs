@@ -75,6 +75,9 @@ struct Stored {
     acks: f32,
     rtt: [f32; 3],
     has_rtt: bool,
+    /// The same between an acknowledgment and the data that it released.
+    echo: [f32; 3],
+    has_echo: bool,
     flags: Flags,
 }
 
@@ -83,7 +86,7 @@ impl Stored {
         clippy::cast_possible_truncation,
         reason = "seven digits show a window to the segment, and a time to a tenth of a millisecond"
     )]
-    fn of(round: &Round) -> Self {
+    fn of(round: &Round, echo: Option<[f64; 3]>) -> Self {
         Self {
             start: round.start as f32,
             took: (round.end - round.start) as f32,
@@ -92,6 +95,8 @@ impl Stored {
             acks: round.acks as f32,
             rtt: round.rtt.unwrap_or_default().map(|time| time as f32),
             has_rtt: round.rtt.is_some(),
+            echo: echo.unwrap_or_default().map(|time| time as f32),
+            has_echo: echo.is_some(),
             flags: round.flags,
         }
     }
@@ -119,6 +124,25 @@ struct Samples {
     count: u32,
 }
 
+impl Samples {
+    fn add(&mut self, sample: Nanos) {
+        self.least = if self.count == 0 {
+            sample
+        } else {
+            self.least.min(sample)
+        };
+        self.most = self.most.max(sample);
+        self.sum = self.sum.saturating_add(sample);
+        self.count += 1;
+    }
+
+    /// Least, mean and largest in seconds.
+    fn times(&self) -> Option<[f64; 3]> {
+        let mean = self.sum / Nanos::from(self.count.max(1));
+        (self.count > 0).then(|| [self.least, mean, self.most].map(seconds))
+    }
+}
+
 /// Collects the rounds of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
@@ -143,6 +167,7 @@ struct Current {
     window: f64,
     acks: u32,
     samples: Samples,
+    echoes: Samples,
     flags: Flags,
 }
 
@@ -150,7 +175,7 @@ impl Rounds {
     #[cfg(test)]
     pub(super) fn of(rounds: &[Round]) -> Self {
         Self {
-            stored: rounds.iter().map(Stored::of).collect(),
+            stored: rounds.iter().map(|round| Stored::of(round, None)).collect(),
             ..Self::default()
         }
     }
@@ -172,6 +197,7 @@ impl Rounds {
             window,
             acks: 0,
             samples: Samples::default(),
+            echoes: Samples::default(),
             flags: Flags::default(),
         };
         let Some(current) = &mut self.current else {
@@ -201,18 +227,16 @@ impl Rounds {
 
     fn finish(&mut self, done: &Current, una: i64, end: Nanos, mss: f64) {
         let first = *self.first.get_or_insert(done.start);
-        let samples = done.samples;
-        let mean = samples.sum / Nanos::from(samples.count.max(1));
-        let rtt = [samples.least, mean, samples.most].map(seconds);
-        self.stored.push(Stored::of(&Round {
+        let round = Round {
             start: seconds(done.start - first),
             end: seconds(end - first),
             window: done.window,
             acked: (una - done.una) as f64 / mss,
             acks: f64::from(done.acks),
-            rtt: (samples.count > 0).then_some(rtt),
+            rtt: done.samples.times(),
             flags: done.flags,
-        }));
+        };
+        self.stored.push(Stored::of(&round, done.echoes.times()));
     }
 
     /// Records an acknowledgment of new data, and a round-trip sample if it is one of the sender's.
@@ -222,15 +246,16 @@ impl Rounds {
         };
         current.acks += 1;
         if let Some(sample) = sample.filter(|_| !self.was_recovering) {
-            let samples = &mut current.samples;
-            samples.least = if samples.count == 0 {
-                sample
-            } else {
-                samples.least.min(sample)
-            };
-            samples.most = samples.most.max(sample);
-            samples.sum = samples.sum.saturating_add(sample);
-            samples.count += 1;
+            current.samples.add(sample);
+        }
+    }
+
+    /// Records the time from an acknowledgment to the data that it released.
+    pub(crate) fn echo(&mut self, sample: Nanos) {
+        if let Some(current) = &mut self.current
+            && !self.was_recovering
+        {
+            current.echoes.add(sample);
         }
     }
 
@@ -243,20 +268,30 @@ impl Rounds {
         }
     }
 
-    /// The finished rounds. If the samples of acknowledgments lack most of the path, the duration
-    /// of a round is its round-trip time.
+    /// The finished rounds. A capture near the receiver has no samples of most of the path: the
+    /// sender's sample of data is the time from the acknowledgment that released it until it passes,
+    /// and it has that sample in its next round. Without timestamps, the duration of a round is its
+    /// round-trip time.
     pub(super) fn seen(&self, to_sender: Nanos, to_receiver: Nanos) -> Vec<Round> {
         let is_whole = to_sender <= to_receiver / 4;
-        let back = seconds(to_sender);
-        let whole = |stored: &Stored| {
+        let echoes = self.stored.iter().filter(|stored| stored.has_echo).count();
+        let has_echoes = to_receiver <= to_sender / 4 && 2 * echoes > self.stored.len();
+        let (back, on) = (seconds(to_sender), seconds(to_receiver));
+        let mut before: Option<[f64; 3]> = None;
+        let mut seen = Vec::with_capacity(self.stored.len());
+        for stored in &self.stored {
             let round = stored.round();
+            let echo = stored.has_echo.then(|| stored.echo.map(f64::from));
             let rtt = if is_whole {
                 round.rtt.map(|rtt| rtt.map(|time| time + back))
+            } else if has_echoes {
+                before.map(|rtt| rtt.map(|time| time + on))
             } else {
                 (!round.flags.recovering).then_some([round.end - round.start; 3])
             };
-            Round { rtt, ..round }
-        };
-        self.stored.iter().map(whole).collect()
+            before = echo;
+            seen.push(Round { rtt, ..round });
+        }
+        seen
     }
 }

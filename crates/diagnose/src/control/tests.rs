@@ -1,10 +1,10 @@
 //! Verdicts about windows that follow a known law on a path with one queue.
 
 use super::{
-    Control, Held, Rounds, Verdict,
+    Control, Held, Rounds, Sent, Verdict,
     rounds::{Flags, Round},
 };
-use crate::time::MILLISECOND;
+use crate::time::{MILLISECOND, Nanos};
 
 const BASE: f64 = 0.08;
 /// Segments that fill the path, and the queue.
@@ -140,6 +140,40 @@ fn a_window_that_falls_to_four_segments_for_200_ms_is_bbrs() {
 #[test]
 fn a_round_with_little_data_is_no_sign_of_bbr() {
     assert_ne!(falling(0.0).name, Some("bbr"));
+}
+
+#[test]
+fn an_echo_gives_the_round_trip_of_the_next_round() {
+    let mut rounds = Rounds::default();
+    let took = 100 * MILLISECOND;
+    for round in 0..4 {
+        for segment in 0..2 {
+            let start = 2 * round + segment;
+            rounds.send(
+                &Sent {
+                    time: round * took + segment,
+                    start: start * 1000,
+                    end: (start + 1) * 1000,
+                    next: start * 1000,
+                    una: 2 * round * 1000,
+                    sacked: 0,
+                    is_recovering: false,
+                    by_timer: false,
+                    is_reduced: false,
+                    is_full: false,
+                    is_tcp: true,
+                },
+                1000,
+            );
+            rounds.echo((50 + round) * MILLISECOND);
+        }
+    }
+    let seen = rounds.seen(took, 1 * MILLISECOND);
+    let least: Vec<_> = seen
+        .iter()
+        .map(|round| round.rtt.map(|[least, ..]| (least * 1e3).round() as Nanos))
+        .collect();
+    assert_eq!(least, [None, Some(51), Some(52)]);
 }
 
 #[test]

@@ -167,6 +167,9 @@ impl Observer {
             self.before.see_least(sample.time, is_full);
             return;
         }
+        if !sample.is_further {
+            self.rounds.echo(sample.time);
+        }
         // Later data with the same echo may have been sent much later; within a burst it follows at
         // the queue's pace.
         let is_burst = segment.time - self.sender_at.unwrap_or(segment.time) <= MOST_APART;
