@@ -11,14 +11,44 @@ use super::rounds::Round;
 /// Shares of the window that a loss may leave.
 pub(super) type Shares = [f64; 3];
 
-/// The tolerance of Reno's growth, which depends on nothing but the window.
-const EXACT: f64 = 0.9;
+/// The largest mean squared deviations of a control with a law, in variances.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tolerance {
+    pub(super) growth: f64,
+    pub(super) reduction: f64,
+    /// The law depends on the largest delay, which only a loss shows.
+    pub(super) needs_loss: bool,
+}
 
-/// The tolerance of growth that depends on the window before the loss, or on the time since.
-const BY_TIME: f64 = 1.5;
-
-/// The tolerance of growth that depends on delays, which are known less exactly.
-const BY_DELAY: f64 = 2.2;
+impl Tolerance {
+    /// Growth and reduction depend on nothing but the window and thresholds.
+    const EXACT: Self = Self {
+        growth: 0.4,
+        reduction: 2.0,
+        needs_loss: false,
+    };
+    /// The same, with a reduction by delays, which are known less exactly.
+    const EXACT_GROWTH: Self = Self {
+        reduction: 5.0,
+        ..Self::EXACT
+    };
+    /// Growth depends on the window before the loss, or on the time since.
+    const BY_TIME: Self = Self {
+        growth: 1.0,
+        ..Self::EXACT
+    };
+    /// Growth depends on the time since, and on the least delay.
+    const BY_BASE: Self = Self {
+        growth: 1.4,
+        ..Self::EXACT
+    };
+    /// Growth and reduction depend on delays.
+    const BY_DELAY: Self = Self {
+        growth: 0.8,
+        reduction: 5.0,
+        needs_loss: true,
+    };
+}
 
 /// A law.
 pub(super) trait Law {
@@ -53,6 +83,10 @@ pub(super) trait Law {
     fn lose(&mut self, _round: &Round, _window: f64) {}
     /// The loss left `window`, which had been `before`.
     fn left(&mut self, _window: f64, _before: f64) {}
+    /// The smallest window that the law may leave if it lowers the window without a loss.
+    fn lowered(&self, _window: f64) -> Option<f64> {
+        None
+    }
     /// Growth depends on the window with a threshold, so that each step begins at the observed one.
     fn follows(&self) -> bool {
         false
@@ -326,6 +360,8 @@ impl Law for Westwood {
 pub(super) struct Illinois {
     span: Span,
     alpha: f64,
+    /// The same for delays that are less, and more, by the error of a capture.
+    alphas: [f64; 2],
     beta: f64,
     /// Rounds of low delay since the delay was high.
     low: u32,
@@ -337,6 +373,7 @@ impl Default for Illinois {
         Self {
             span: Span::default(),
             alpha: 1.0,
+            alphas: [1.0; 2],
             beta: Self::BETA.1,
             low: 0,
             was_high: false,
@@ -351,6 +388,18 @@ impl Illinois {
     const SMALL: f64 = 15.0;
     /// Rounds of low delay before the largest growth.
     const THETA: u32 = 5;
+    /// The error of a mean delay near the receiver: a part of the largest one, and of a second.
+    const INEXACT: (f64, f64) = (0.01, 0.000_3);
+
+    /// Growth per round trip at a delay.
+    fn at(delay: f64, least: f64, most: f64) -> f64 {
+        if delay <= least {
+            return Self::ALPHA.1;
+        }
+        let slope = Self::ALPHA.1 / Self::ALPHA.0 - 1.0;
+        let room = most - least;
+        Self::ALPHA.1 * room / (room + slope * (delay - least))
+    }
 }
 
 impl Law for Illinois {
@@ -360,16 +409,14 @@ impl Law for Illinois {
             return;
         };
         if round.window < Self::SMALL {
-            (self.alpha, self.beta) = (1.0, Self::BETA.1);
+            (self.alpha, self.alphas, self.beta) = (1.0, [1.0; 2], Self::BETA.1);
             return;
         }
         let (delay, most) = (mean - base, self.span.most - base);
         let least = most / 100.0;
         if delay > least {
             self.was_high = true;
-            let slope = Self::ALPHA.1 / Self::ALPHA.0 - 1.0;
-            let room = most - least;
-            self.alpha = Self::ALPHA.1 * room / (room + slope * (delay - least));
+            self.alpha = Self::at(delay, least, most);
         } else if !self.was_high {
             self.alpha = Self::ALPHA.1;
         } else {
@@ -378,11 +425,17 @@ impl Law for Illinois {
                 (self.low, self.was_high, self.alpha) = (0, false, Self::ALPHA.1);
             }
         }
+        let error = Self::INEXACT.0 * most + Self::INEXACT.1;
+        self.alphas = [delay - error, delay + error].map(|delay| Self::at(delay, least, most));
         let part = ((delay / most.max(1e-9) - 0.1) / 0.7).clamp(0.0, 1.0);
         self.beta = Self::BETA.0 + part * (Self::BETA.1 - Self::BETA.0);
     }
     fn grow(&mut self, round: &Round, window: f64) -> f64 {
         self.alpha * round.acked / window
+    }
+    fn range(&mut self, round: &Round, window: f64) -> [f64; 2] {
+        let [fast, slow] = self.alphas;
+        [self.alpha.max(fast), self.alpha.min(slow)].map(|alpha| alpha * round.acked / window)
     }
     fn shares(&self, _window: f64) -> Shares {
         [1.0 - self.beta; 3]
@@ -400,8 +453,8 @@ pub(super) struct Yeah {
     /// Rounds as Reno since the last one without a queue, and the opposite.
     slow: u32,
     fast: u32,
-    /// The window after the removal of a queue.
-    cut: Option<f64>,
+    /// Rounds since the queue was too long.
+    late: u32,
 }
 
 impl Default for Yeah {
@@ -412,7 +465,7 @@ impl Default for Yeah {
             reno: 2.0,
             slow: 0,
             fast: 0,
-            cut: None,
+            late: 0,
         }
     }
 }
@@ -427,12 +480,20 @@ impl Yeah {
     const SCALABLE: f64 = 100.0;
     /// Rounds without a queue after which the competing flow is gone.
     const GONE: u32 = 50;
+    /// The queue is known to a fifth, so that its removal comes from `1 - INEXACT` of the longest queue
+    /// on, and has come after `LATE` rounds above `1 + INEXACT`.
+    const INEXACT: f64 = 0.2;
+    const LATE: u32 = 3;
+
+    /// The window after the removal of the queue.
+    fn removed(&self, window: f64) -> f64 {
+        (window - self.queue.min(window / 2.0)).max(self.reno)
+    }
 }
 
 impl Law for Yeah {
     fn see(&mut self, round: &Round) {
         self.span.see(round);
-        self.cut = None;
         let (Some([least, ..]), Some(base)) = (round.rtt, self.span.base()) else {
             return;
         };
@@ -440,11 +501,9 @@ impl Law for Yeah {
             return;
         }
         self.queue = round.window * (least - base) / least;
+        let is_late = self.queue > (1.0 + Self::INEXACT) * Self::QUEUE && round.window > self.reno;
+        self.late = if is_late { self.late + 1 } else { 0 };
         if self.queue > Self::QUEUE || least - base > base * Self::DELAY {
-            if self.queue > Self::QUEUE && round.window > self.reno {
-                let removed = self.queue.min(round.window / 2.0);
-                self.cut = Some((round.window - removed).max(self.reno));
-            }
             self.reno = if self.reno <= 2.0 {
                 (round.window / 2.0).max(2.0)
             } else {
@@ -460,11 +519,18 @@ impl Law for Yeah {
         }
     }
     fn grow(&mut self, round: &Round, window: f64) -> f64 {
-        match self.cut {
-            Some(cut) => cut - window,
-            None if self.slow == 0 => round.acked / window.min(Self::SCALABLE),
-            None => round.acked / window,
+        if self.late > Self::LATE {
+            self.removed(window) - window
+        } else if self.slow == 0 {
+            round.acked / window.min(Self::SCALABLE)
+        } else {
+            round.acked / window
         }
+    }
+    fn lowered(&self, window: f64) -> Option<f64> {
+        // The window of the Reno flow, below which it is not lowered, is not known.
+        let is_long = self.queue > (1.0 - Self::INEXACT) * Self::QUEUE;
+        is_long.then(|| window - self.queue.min(window / 2.0))
     }
     fn shares(&self, window: f64) -> Shares {
         if self.slow < Self::COMPETING {
@@ -524,18 +590,21 @@ impl Law for Vegas {
     }
 }
 
-/// All laws: the name of each, and the largest mean squared deviation of growth of a control with
-/// this law, in variances.
-pub(super) fn all() -> [(&'static str, f64, Box<dyn Law>); 8] {
+/// All laws: the name of each, its tolerance, and its state.
+pub(super) fn all() -> [(&'static str, Tolerance, Box<dyn Law>); 8] {
     [
-        ("reno", EXACT, Box::<Reno>::default()),
-        ("cubic", BY_TIME, Box::<Cubic>::default()),
-        ("bic", BY_TIME, Box::<Bic>::default()),
-        ("htcp", BY_DELAY, Box::<Htcp>::default()),
-        ("westwood-plus", EXACT, Box::<Westwood>::default()),
-        ("illinois", BY_DELAY, Box::<Illinois>::default()),
-        ("yeah", BY_DELAY, Box::<Yeah>::default()),
-        ("vegas", BY_DELAY, Box::<Vegas>::default()),
+        ("reno", Tolerance::EXACT, Box::<Reno>::default()),
+        ("cubic", Tolerance::BY_TIME, Box::<Cubic>::default()),
+        ("bic", Tolerance::BY_TIME, Box::<Bic>::default()),
+        ("htcp", Tolerance::BY_BASE, Box::<Htcp>::default()),
+        (
+            "westwood-plus",
+            Tolerance::EXACT_GROWTH,
+            Box::<Westwood>::default(),
+        ),
+        ("illinois", Tolerance::BY_DELAY, Box::<Illinois>::default()),
+        ("yeah", Tolerance::EXACT_GROWTH, Box::<Yeah>::default()),
+        ("vegas", Tolerance::EXACT, Box::<Vegas>::default()),
     ]
 }
 

@@ -20,6 +20,7 @@ pub(crate) use rounds::{Rounds, Sent};
 
 use self::{
     cycle::{Fall, falls, kept, peaks},
+    law::Tolerance,
     replay::{Deviation, replay},
     rounds::Round,
 };
@@ -28,9 +29,7 @@ use crate::time::Nanos;
 /// Minimum number of stretches and losses for a verdict.
 const LEAST: f64 = 5.0;
 /// Numbers of stretches, and the mean deviations above which they exclude the nearest law.
-const EXCLUDED: [(f64, f64); 2] = [(8.0, 3.5), (16.0, 2.5)];
-/// Largest mean squared deviation of the reductions of a law that explains the windows.
-const FITS: f64 = 5.0;
+const EXCLUDED: [(f64, f64); 2] = [(8.0, 3.0), (16.0, 2.0)];
 /// Difference of the summed deviations, and ratio of the means, by which the best law precedes
 /// another one.
 const AHEAD: f64 = 12.0;
@@ -115,14 +114,16 @@ pub(crate) struct Held {
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     name: &'static str,
-    tolerance: f64,
+    tolerance: Tolerance,
     deviation: Deviation,
 }
 
 impl Candidate {
     fn fits(&self) -> bool {
         let (growth, reduction) = self.deviation.means();
-        growth <= self.tolerance && reduction <= FITS
+        growth <= self.tolerance.growth
+            && reduction <= self.tolerance.reduction
+            && (self.deviation.losses > 0.0 || !self.tolerance.needs_loss)
     }
 
     /// Whether this law explains the windows clearly better than another.

@@ -13,6 +13,7 @@ const QUEUE: f64 = 60.0;
 
 /// A path that loses a segment if the window exceeds pipe and queue.
 struct Path {
+    queue: f64,
     time: f64,
     rounds: Vec<Round>,
 }
@@ -20,6 +21,7 @@ struct Path {
 impl Path {
     fn new() -> Self {
         Self {
+            queue: QUEUE,
             time: 0.0,
             rounds: Vec::new(),
         }
@@ -29,7 +31,7 @@ impl Path {
     fn round(&mut self, window: f64) -> bool {
         let window = window.floor();
         let rtt = BASE * (window / PIPE).max(1.0);
-        let lost = window > PIPE + QUEUE;
+        let lost = window > PIPE + self.queue;
         self.rounds.push(Round {
             start: self.time,
             end: self.time + rtt,
@@ -52,7 +54,7 @@ impl Path {
     fn run(mut self, rounds: u32, mut step: impl FnMut(f64, f64, bool) -> f64) -> Self {
         let mut window = 10.0;
         while !self.round(window) {
-            window = (2.0_f64 * window).min(PIPE + QUEUE + 1.0);
+            window = (2.0_f64 * window).min(PIPE + self.queue + 1.0);
         }
         let mut lost = true;
         for _ in 0..rounds {
@@ -140,6 +142,62 @@ fn a_window_that_falls_to_four_segments_for_200_ms_is_bbrs() {
 #[test]
 fn a_round_with_little_data_is_no_sign_of_bbr() {
     assert_ne!(falling(0.0).name, Some("bbr"));
+}
+
+#[test]
+fn a_window_without_a_queue_beyond_80_segments_is_yeahs() {
+    let mut path = Path::new();
+    path.queue = 100.0;
+    let found = path
+        .run(400, |window, _, lost| {
+            let queue = (window - PIPE).max(0.0);
+            match () {
+                () if lost => window - queue.clamp(window / 8.0, window / 2.0),
+                () if queue > 80.0 => window - queue,
+                () if queue > PIPE / 8.0 => window + 1.0,
+                () => window + window / window.min(100.0),
+            }
+        })
+        .control();
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("yeah")));
+}
+
+#[test]
+fn a_window_halved_without_a_loss_is_not_renos() {
+    let mut round = 0;
+    let found = Path::new()
+        .run(300, |window, time, lost| {
+            round += 1;
+            if !lost && round % 75 == 0 {
+                return window / 2.0;
+            }
+            reno(window, time, lost)
+        })
+        .control();
+    assert_ne!(found.name, Some("reno"));
+}
+
+#[test]
+fn a_window_that_jumps_and_returns_is_not_renos() {
+    let mut round = 0;
+    let found = Path::new()
+        .run(300, |window, time, lost| {
+            round += 1;
+            let jump = match round % 8 {
+                2 | 3 => 8.0,
+                4 => -16.0,
+                _ => 0.0,
+            };
+            reno(window, time, lost) + if lost { 0.0 } else { jump }
+        })
+        .control();
+    assert_eq!(found.name, None);
+}
+
+#[test]
+fn a_constant_window_at_the_largest_delay_is_not_illinois() {
+    let found = Path::new().run(120, |_, _, _| PIPE + QUEUE - 1.0).control();
+    assert_eq!(found.name, None);
 }
 
 #[test]
