@@ -29,7 +29,7 @@ pub(super) struct Fall {
     pub(super) lasted: f64,
 }
 
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     let (low, high) = (
@@ -43,7 +43,7 @@ fn windows(rounds: &[Round]) -> impl Iterator<Item = f64> {
     rounds.iter().map(|round| round.window)
 }
 
-fn is_disturbed(rounds: &[Round]) -> bool {
+pub(super) fn is_disturbed(rounds: &[Round]) -> bool {
     rounds
         .iter()
         .any(|round| round.is_cut() || round.flags.recovering || round.flags.timed_out)

@@ -9,6 +9,7 @@
 
 mod cycle;
 mod law;
+mod probe;
 mod replay;
 mod rounds;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) use rounds::{Rounds, Sent};
 use self::{
     cycle::{Fall, falls, kept, peaks},
     law::Tolerance,
+    probe::Probes,
     replay::{Deviation, replay},
     rounds::Round,
 };
@@ -41,10 +43,8 @@ const PROBE_WINDOW: f64 = 5.0;
 /// BBR keeps that window for 200 ms, or a round trip if that is longer, less the rounds at its edges. A
 /// pause of the application is rarely as long while data is in flight.
 const PROBE_LEAST_S: f64 = 0.15;
-/// The same for BBR version 3, as a share of the usual window.
-const HALF: std::ops::RangeInclusive<f64> = 0.4..=0.58;
-/// BBR version 3 measures it every 5 s, or later if it is measured otherwise.
-const PROBE_INTERVAL_S: f64 = 4.5;
+/// BBR measures it every 10 s, or later if it is measured otherwise.
+const PROBE_INTERVAL_S: f64 = 9.0;
 /// Rounds of BBR's cycle of gains, as far as the sender's rounds agree with those of the capture.
 const CYCLE: std::ops::RangeInclusive<usize> = 6..=8;
 /// Share of the time in which other limits hide the window.
@@ -137,23 +137,31 @@ impl Candidate {
 impl Rounds {
     /// The control. Times are those from the capture point to both ends.
     pub(crate) fn control(&self, to_sender: Nanos, to_receiver: Nanos, held: Held) -> Control {
-        let hidden = || Control::undecided(Vec::new(), HIDDEN.into());
-        if held.by_ends > MOST_HELD {
-            return hidden();
-        }
         let rounds = self.seen(to_sender, to_receiver);
-        if let Some(found) = bbr(&rounds) {
+        let probes = Probes::of(&rounds);
+        if probes.is_regular() {
+            return Control::named("bbr3", probes.evidence());
+        }
+        let is_held = |share: f64| share > MOST_HELD;
+        if !is_held(held.by_ends)
+            && let Some(found) = bbr(&rounds)
+        {
             return found;
         }
-        if held.by_ends + held.by_pace > MOST_HELD {
-            return hidden();
+        if is_held(held.by_ends + held.by_pace) {
+            return Control::undecided(Vec::new(), HIDDEN.into());
         }
+        self.by_law(&rounds)
+    }
+
+    /// The control whose law explains the windows.
+    fn by_law(&self, rounds: &[Round]) -> Control {
         let laws = law::all().into_iter();
         let mut found: Vec<Candidate> = laws
             .map(|(name, tolerance, mut law)| Candidate {
                 name,
                 tolerance,
-                deviation: replay(law.as_mut(), &rounds),
+                deviation: replay(law.as_mut(), rounds),
             })
             .collect();
         found.sort_by(|one, other| one.deviation.mean().total_cmp(&other.deviation.mean()));
@@ -241,10 +249,14 @@ fn bbr(rounds: &[Round]) -> Option<Control> {
         .iter()
         .filter(|fall| fall.window <= PROBE_WINDOW && fall.lasted >= PROBE_LEAST_S)
         .collect();
+    let is_regular = 2 * deep.len() > falls.len()
+        && deep
+            .windows(2)
+            .all(|pair| pair[1].time - pair[0].time >= PROBE_INTERVAL_S);
     let cyclic = peaks.iter().filter(|apart| CYCLE.contains(apart)).count();
     let is_cyclic = peaks.len() >= LEAST_PEAKS && cyclic as f64 >= MOST_PEAKS * peaks.len() as f64;
     let mut evidence = Vec::new();
-    if !deep.is_empty() && ignores {
+    if is_regular && ignores {
         evidence.push(format!(
             "The window fell to {:.0} segments without a loss at {} and returned, as while BBR measures the least round trip.",
             deep[0].window,
@@ -265,20 +277,7 @@ fn bbr(rounds: &[Round]) -> Option<Control> {
         }
         return Some(Control::named("bbr", evidence));
     }
-    let is_half = falls.len() >= 2
-        && falls.iter().all(|fall| HALF.contains(&fall.share))
-        && falls
-            .windows(2)
-            .all(|pair| pair[1].time - pair[0].time >= PROBE_INTERVAL_S);
-    is_half.then(|| {
-        Control::named(
-            "bbr3",
-            vec![format!(
-                "The window fell to half without a loss at {} and returned, as while BBR version 3 measures the least round trip.",
-                times(falls.iter().map(|fall| fall.time))
-            )],
-        )
-    })
+    None
 }
 
 fn times(times: impl Iterator<Item = f64>) -> String {

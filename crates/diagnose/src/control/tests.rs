@@ -74,6 +74,16 @@ fn reno(window: f64, _time: f64, lost: bool) -> f64 {
     if lost { window / 2.0 } else { window + 1.0 }
 }
 
+fn vegas(window: f64, _time: f64, lost: bool) -> f64 {
+    let queue = window - PIPE;
+    match () {
+        () if lost => window / 2.0,
+        () if queue > 4.0 => window - 1.0,
+        () if queue < 2.0 => window + 1.0,
+        () => window,
+    }
+}
+
 #[test]
 fn a_window_that_halves_and_grows_by_a_segment_is_renos() {
     let found = Path::new().run(300, reno).control();
@@ -103,17 +113,7 @@ fn a_cubic_window_is_cubics() {
 
 #[test]
 fn a_window_that_keeps_three_segments_in_the_queue_is_vegass() {
-    let found = Path::new()
-        .run(200, |window, _, lost| {
-            let queue = window - PIPE;
-            match () {
-                () if lost => window / 2.0,
-                () if queue > 4.0 => window - 1.0,
-                () if queue < 2.0 => window + 1.0,
-                () => window,
-            }
-        })
-        .control();
+    let found = Path::new().run(200, vegas).control();
     assert_eq!((found.verdict, found.name), (Verdict::Named, Some("vegas")));
 }
 
@@ -142,6 +142,64 @@ fn a_window_that_falls_to_four_segments_for_200_ms_is_bbrs() {
 #[test]
 fn a_round_with_little_data_is_no_sign_of_bbr() {
     assert_ne!(falling(0.0).name, Some("bbr"));
+}
+
+#[test]
+fn deep_falls_every_three_seconds_are_not_bbrs() {
+    let mut next = 10.0;
+    let found = Path::new().run(300, |_, time, _| {
+        if time < next {
+            return PIPE + 10.0;
+        }
+        if time + BASE > next + 0.2 {
+            next += 3.0;
+        }
+        4.0
+    });
+    assert_ne!(found.control().name, Some("bbr"));
+}
+
+/// A constant window that rises by a quarter per round trip and falls back by a tenth, after a wait in
+/// seconds, and is half for 200 ms after every second rise.
+fn probing(waits: f64) -> Control {
+    let (mut next, mut rises, mut half) = (waits, 0_u32, None);
+    let run = Path::new().run(400, |window, time, _| {
+        if let Some(end) = half {
+            if time < end {
+                return PIPE / 2.0;
+            }
+            half = None;
+            next = time + waits;
+            return PIPE;
+        }
+        if time >= next {
+            if window * 1.25 < PIPE + QUEUE {
+                return window * 1.25;
+            }
+            rises += 1;
+            next = time + waits;
+        }
+        if window > PIPE {
+            return (0.9 * window).max(PIPE);
+        }
+        if rises >= 2 && next - time < waits - 1.0 {
+            rises = 0;
+            half = Some(time + 0.2);
+        }
+        PIPE
+    });
+    run.control()
+}
+
+#[test]
+fn rises_by_a_quarter_every_two_to_three_seconds_are_bbr3s() {
+    let found = probing(2.6);
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("bbr3")));
+}
+
+#[test]
+fn rises_every_second_are_not_bbr3s() {
+    assert_eq!(probing(1.2).name, None);
 }
 
 #[test]
@@ -265,7 +323,15 @@ fn other_limits_hide_the_window() {
     let path = Path::new().run(300, reno);
     let rounds = Rounds::of(&path.rounds);
     for (by_ends, by_pace, name) in [(0.3, 0.1, Some("reno")), (0.6, 0.0, None), (0.3, 0.3, None)] {
-        let found = rounds.control(0, 40 * MILLISECOND, Held { by_ends, by_pace });
+        let found = rounds.control(
+            0,
+            40 * MILLISECOND,
+            Held {
+                by_ends,
+                by_pace,
+                ..Held::default()
+            },
+        );
         assert_eq!(found.name, name, "{by_ends} {by_pace}");
         assert_ne!(found.verdict, Verdict::NoneOfThese);
     }
