@@ -265,10 +265,10 @@ impl Connection {
                 by_ends: share(&[
                     Limit::ReceiveWindow,
                     Limit::ZeroWindow,
-                    Limit::SendBuffer,
                     Limit::Application,
                     Limit::RoundTrips,
                 ]),
+                by_buffer: share(&[Limit::SendBuffer]),
                 by_pace: share(&[Limit::Pacing, Limit::Undecidable]),
             },
             highest_flight: data.sender.releases.pattern.highest,

@@ -51,6 +51,8 @@ const CYCLE: std::ops::RangeInclusive<usize> = 6..=8;
 const MOST_HELD: f64 = 0.5;
 const HIDDEN: &str =
     "Other limits than the congestion window held the sender for most of the time.";
+/// Controls with a law that keeps the window nearly constant, as a send buffer or a pace does.
+const STEADY: [&str; 2] = ["vegas", "dctcp"];
 /// Minimum number of peaks, and share of them at the distance of the cycle.
 const LEAST_PEAKS: usize = 6;
 const MOST_PEAKS: f64 = 0.6;
@@ -104,8 +106,10 @@ impl Control {
 /// Shares of the time in which the congestion window did not limit the sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Held {
-    /// The receiver, the send buffer or the applications did.
+    /// The receiver or the applications did.
     pub(crate) by_ends: f64,
+    /// The send buffer did, or the window was as constant as with one.
+    pub(crate) by_buffer: f64,
     /// The sender paced its segments, or may have. BBR does so.
     pub(crate) by_pace: f64,
 }
@@ -143,15 +147,18 @@ impl Rounds {
             return Control::named("bbr3", probes.evidence());
         }
         let is_held = |share: f64| share > MOST_HELD;
-        if !is_held(held.by_ends)
+        if !is_held(held.by_ends + held.by_buffer)
             && let Some(found) = bbr(&rounds)
         {
             return found;
         }
-        if is_held(held.by_ends + held.by_pace) {
+        let found = self.by_law(&rounds);
+        let is_hidden = is_held(held.by_ends + held.by_buffer + held.by_pace);
+        let is_steady = found.name.is_some_and(|name| STEADY.contains(&name));
+        if is_held(held.by_ends) || (is_hidden && !is_steady) {
             return Control::undecided(Vec::new(), HIDDEN.into());
         }
-        self.by_law(&rounds)
+        found
     }
 
     /// The control whose law explains the windows.

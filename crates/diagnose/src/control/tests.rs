@@ -338,6 +338,21 @@ fn other_limits_hide_the_window() {
 }
 
 #[test]
+fn a_buffer_hides_a_window_that_grows_and_not_vegass() {
+    let held = Held {
+        by_buffer: 0.9,
+        ..Held::default()
+    };
+    let renos = Rounds::of(&Path::new().run(300, reno).rounds);
+    assert_eq!(renos.control(0, 40 * MILLISECOND, held).name, None);
+    let vegass = Rounds::of(&Path::new().run(200, vegas).rounds);
+    assert_eq!(
+        vegass.control(0, 40 * MILLISECOND, held).name,
+        Some("vegas")
+    );
+}
+
+#[test]
 fn a_short_connection_is_undecided() {
     let found = Path::new().run(10, reno).control();
     assert_eq!((found.verdict, found.name), (Verdict::Undecided, None));
