@@ -3,10 +3,11 @@
     tools/env python validation/diagnose/controls.py [--paths N] [--others N] [--first SEED] [--keep FOLDER]
                                                      [--write] [--verbose]
 
-Each of N paths (20), drawn from the seeds 201, 202 …, carries each named control, and the first paths
+Each of N paths (20), drawn from the seeds 301, 302 …, carries each named control, and the first paths
 (10) also the controls that are none of them. Rules and thresholds were chosen with the paths of the seeds
-below 200. --keep names a folder of captures to reuse or fill. --write fills the part of
-docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
+below 300. Runs of LP and Compound in which they do nothing but what Reno does are counted with the others,
+and the figure is given without them as well. --keep names a folder of captures to reuse or fill. --write
+fills the part of docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from anabranch.diagnosis.diagnosis import diagnose
 
 from diagnose import page
 from diagnose.control_runs import OTHERS, POINTS, SIMULATED, TestPath, captures
+from diagnose.control_truth import is_renos
 
-PATHS, OTHER_PATHS, FIRST = 20, 10, 201
+PATHS, OTHER_PATHS, FIRST = 20, 10, 301
 NONE, UNDECIDED = "none of these", "undecided"
 UNNAMED = (*OTHERS, *(name for name in SIMULATED if name not in TITLES))
 LEAST_RIGHT, MOST_WRONG = 0.9, 0.02
+AS_RENO = ", as Reno"
+"""The suffix of another control whose run is Reno's."""
 
 
 @dataclass
@@ -43,11 +47,11 @@ class Tally:
         """Count one verdict."""
         self.verdicts.setdefault(control, Counter())[verdict] += 1
 
-    def counts(self, *, named: bool) -> tuple[int, int, int]:
+    def counts(self, *, named: bool, with_renos: bool = True) -> tuple[int, int, int]:
         """Right, undecided and wrong verdicts about the named controls, or about the others."""
         right = undecided = all_of = 0
         for control, verdicts in self.verdicts.items():
-            if (control in TITLES) is named:
+            if (control in TITLES) is named and (with_renos or not control.endswith(AS_RENO)):
                 right += verdicts[control if named else NONE]
                 undecided += verdicts[UNDECIDED]
                 all_of += verdicts.total()
@@ -70,9 +74,12 @@ def judge(paths: int, others: int, first: int, kept: Path, *, verbose: bool) -> 
     tallies = {point: Tally() for point in POINTS}
     for number in range(paths):
         names = [*TITLES, *(UNNAMED if number < others else ())]
-        for control, point, file in captures(TestPath.drawn(first + number), names, kept):
+        path, renos = TestPath.drawn(first + number), set()
+        for control, point, file in captures(path, names, kept):
             verdict, evidence = verdict_of(file)
-            tallies[point].add(control, verdict)
+            if point == POINTS[0] and is_renos(path, control, file):
+                renos.add(control)
+            tallies[point].add(control + (AS_RENO if control in renos else ""), verdict)
             right = control if control in TITLES else NONE
             if verbose and verdict != right:
                 print(f"path {first + number}, {control} at the {point}: {verdict}: {evidence}", flush=True)
@@ -91,18 +98,27 @@ def table(tallies: dict[str, Tally]) -> Iterator[str]:
         right, undecided, wrong = tally.counts(named=False)
         whole = max(right + undecided + wrong, 1)
         yield _row(f"other controls that are named, at the {point}", wrong, whole, MOST_WRONG, is_least=False)
+        right, undecided, wrong = tally.counts(named=False, with_renos=False)
+        whole = max(right + undecided + wrong, 1)
+        name = f"the same without runs that are Reno's, at the {point}"
+        yield _row(name, wrong, whole, MOST_WRONG, is_least=False)
     for point, tally in tallies.items():
         yield ""
         yield f"Captured at the {point}:"
         yield ""
         yield "| control | runs | right | undecided | wrong |"
         yield "| --- | --- | --- | --- | --- |"
-        for control, verdicts in tally.verdicts.items():
+        for control, verdicts in sorted(tally.verdicts.items(), key=_order):
             true = control if control in TITLES else NONE
             named = {name: count for name, count in verdicts.items() if name not in (true, UNDECIDED)}
             words = ", ".join(f"{count} {TITLES.get(name, name)}" for name, count in named.items()) or "0"
             title = TITLES.get(control, control)
             yield f"| {title} | {verdicts.total()} | {verdicts[true]} | {verdicts[UNDECIDED]} | {words} |"
+
+
+def _order(row: tuple[str, Counter[str]]) -> int:
+    """The place of a control in the table."""
+    return [*TITLES, *UNNAMED].index(row[0].removesuffix(AS_RENO))
 
 
 def _row(name: str, count: int, whole: int, bar: float, *, is_least: bool) -> str:
