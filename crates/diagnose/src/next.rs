@@ -5,8 +5,8 @@
 
 use crate::{
     finding::{
-        Cause, Kind, Meta, no_response,
-        silent_peer::{LEAST_TIMEOUTS, NEVER},
+        Cause, Kind, Meta,
+        silence::{LEAST_TIMEOUTS, NEVER, UNACKNOWLEDGED},
     },
     limit::{LOSSES, Limit},
     report::{Connection, DirectionName, Evidence, Finding, OneWay, Retransmission, Trigger},
@@ -79,7 +79,7 @@ pub fn step(connection: &Connection) -> Option<String> {
         let text = if one.cause == Kind::SynLoss && is_syn_answered(connection) {
             SYN_ACKS
         } else if one.cause == Kind::NoResponse && request.is_some_and(|one| !one.acknowledged) {
-            no_response::UNACKNOWLEDGED
+            UNACKNOWLEDGED
         } else {
             one.cause.meta().next
         };

@@ -1,5 +1,5 @@
-//! Limits and findings as declared: each has a module with its description and its rule, its `mod`
-//! and a line in the list of [`terms`]. rustfmt skips a module that a macro declares.
+//! Limits and findings as declared: each is an entry of a table ([`terms`]), with its description
+//! and its rule. rustfmt skips what a macro declares: rules of several lines are functions.
 
 use serde::{Serialize, Serializer};
 
@@ -76,33 +76,34 @@ impl Serialize for Cause {
     }
 }
 
-/// Declares an enum whose variants each have a module with `META` and a rule. It is serialized as
-/// its name, and ordered by it.
+/// Declares an enum whose variants each have a description and a rule. It is serialized as its name,
+/// and ordered by it.
 macro_rules! terms {
     ($(#[$doc:meta])* $name:ident: $rule:ident($of:ty) -> $result:ty;
-     $($variant:ident = $module:ident $(:: $part:ident)?,)*) => {
+     $($variant:ident { $($field:ident: $value:expr,)* } => $holds:expr;)*) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $name {
-            $(#[doc = concat!("See `", stringify!($module), ".rs`.")] $variant,)*
+            $(#[doc = concat!("The entry `", stringify!($variant), "` of the table.")] $variant,)*
         }
 
         impl $name {
-            /// All, in the order of the list.
-            pub const ALL: [Self; [$(stringify!($module)),*].len()] = [$(Self::$variant),*];
+            /// All, in the order of the table.
+            pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
 
             /// Its description.
             #[must_use]
-            pub const fn meta(self) -> &'static crate::term::Meta {
+            pub const fn meta(self) -> &'static Meta {
                 match self {
-                    $(Self::$variant => &$module $(:: $part)? ::META,)*
+                    $(Self::$variant => &const { Meta { $($field: $value,)* ..Meta::PLAIN } },)*
                 }
             }
 
             fn $rule(self, of: $of) -> $result {
-                match self {
-                    $(Self::$variant => $module $(:: $part)? ::$rule(of),)*
-                }
+                let rule: fn($of) -> $result = match self {
+                    $(Self::$variant => $holds,)*
+                };
+                rule(of)
             }
         }
 

@@ -1,36 +1,13 @@
-//! Findings about a connection: one file per kind, and `time.rs` for the limits that took much of
-//! the time.
+//! Findings about a connection: the table of their kinds, and the rules by subject.
 
-mod bufferbloat;
-mod burst_loss;
-mod capture_gap;
-mod copied_packets;
-mod ecn_cleared;
-mod ecn_not_echoed;
-mod large_segments_lost;
-mod loss_place;
-pub(crate) mod no_response;
-mod one_sided_capture;
-mod policer;
-mod queue_overflow;
-mod random_loss;
-mod refused;
-mod reordering;
-mod reset;
-mod reset_by_middlebox;
-mod route_change;
-mod sequence_randomiser;
-pub(crate) mod silent_peer;
-mod slow_client;
-mod slow_reader;
-mod spurious_retransmission;
-mod syn_loss;
-mod tail_loss;
+mod capture;
+mod loss;
+mod opening;
+mod path;
+pub(crate) mod silence;
 mod time;
-mod unanswered;
-mod window_scaling_ignored;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 pub use crate::term::{Cause, Meta};
 
@@ -60,34 +37,245 @@ const LEAST_BESIDES: usize = 20;
 terms! {
     /// A kind of finding other than a limit.
     Kind: find(&Case<'_>) -> Option<Finding>;
-    Unanswered = unanswered,
-    Refused = refused,
-    SynLoss = syn_loss,
-    Reset = reset,
-    ResetByMiddlebox = reset_by_middlebox,
-    SilentPeer = silent_peer,
-    NoResponse = no_response,
-    SlowClient = slow_client,
-    SlowReader = slow_reader,
-    Bufferbloat = bufferbloat,
-    Policer = policer,
-    RandomLoss = random_loss,
-    BurstLoss = burst_loss,
-    QueueOverflow = queue_overflow,
-    TailLoss = tail_loss,
-    LossBeforeCapture = loss_place::before,
-    LossAfterCapture = loss_place::after,
-    SpuriousRetransmission = spurious_retransmission,
-    Reordering = reordering,
-    LargeSegmentsLost = large_segments_lost,
-    WindowScalingIgnored = window_scaling_ignored,
-    RouteChange = route_change,
-    SequenceRandomiser = sequence_randomiser,
-    EcnCleared = ecn_cleared,
-    EcnNotEchoed = ecn_not_echoed,
-    CaptureGap = capture_gap,
-    OneSidedCapture = one_sided_capture,
-    CopiedPackets = copied_packets,
+    Unanswered {
+        name: "unanswered",
+        title: "No answer",
+        meaning: "Nothing answered the SYN.",
+        evidence: "The capture has SYNs and no packet of the other end.",
+        confusion: "Answers that take a way past the capture point.",
+        next: "find out whether {called} is up and a firewall lets the SYN through; capture there",
+        rank: Some(1),
+        is_failure: true,
+    } => opening::unanswered;
+    Refused {
+        name: "refused",
+        title: "Refused",
+        meaning: "A RST answered the SYN.",
+        evidence: "The only answer to a SYN is a RST.",
+        confusion: "A firewall that refuses in the name of the host.",
+        next: "find out whether a program listens at {called}, or a firewall refuses",
+        rank: Some(2),
+        is_failure: true,
+    } => opening::refused;
+    SynLoss {
+        name: "syn-loss",
+        title: "SYN lost",
+        meaning: "A SYN or its answer was lost, or answered too late.",
+        evidence: "A SYN or SYN-ACK was retransmitted.",
+        confusion: "A server whose queue of connections is full; a SYN that was lost before the capture point shows nowhere.",
+        next: "find out whether {called} accepts fast enough (`ss -lnt`, ListenOverflows), or the path loses",
+        rank: Some(4),
+        is_failure: true,
+    } => opening::syn_loss;
+    Reset {
+        name: "reset",
+        title: "Reset by a host",
+        meaning: "One end reset the connection.",
+        evidence: "No two independent signs show that a device on the path sent the RST.",
+        confusion: "A middlebox as many hops away as the host, or on the same machine.",
+        is_failure: true,
+    } => opening::reset;
+    ResetByMiddlebox {
+        name: "reset-by-middlebox",
+        title: "Reset by a middlebox",
+        meaning: "A device on the path reset the connection in the name of an end.",
+        evidence: "Two independent signs or more: another number of hops; another numbering of packets or no timestamps; a sequence number \
+             that the host does not use; an answer sooner than the host can give it; packets of the host that go on.",
+        confusion: "A proxy or load balancer that answers for the host.",
+        next: "look for a firewall or proxy between the hosts; capture on both sides of it",
+        rank: Some(5),
+        is_failure: true,
+    } => opening::reset_by_middlebox;
+    SilentPeer {
+        name: "silent-peer",
+        title: "Silent peer",
+        meaning: "A host that had answered before left a segment unanswered over three timeouts or more, to the end of the capture.",
+        evidence: "The retransmission timer sent the same segment three times or more, and no copy was acknowledged.",
+        confusion: "An outage of the path that outlasts the capture; a capture that lacks the answers.",
+    } => silence::silent_peer;
+    NoResponse {
+        name: "no-response",
+        title: "No response",
+        meaning: "The other end never answered the last request.",
+        evidence: "The end that opened the connection sent the last data, and no data follows for a second or more, and four times the mean \
+                   time of earlier answers. The other end's TCP acknowledged the request, or did not.",
+        confusion: "A protocol without answers whose client sends a single message.",
+        next: "find out why the program at {receiver} does not answer: its TCP acknowledged the request",
+        rank: Some(11),
+        is_failure: true,
+    } => silence::no_response;
+    SlowClient {
+        name: "slow-client",
+        title: "Slow client",
+        meaning: "The sender waited for a request that the other end had not sent.",
+        evidence: "All data was acknowledged, the next segment follows data of the other end, and that end had waited longer than a round trip before it sent it.",
+        confusion: "A server that computes: its time begins with the request. A path whose delay exceeds its least one.",
+        next: "find out why the client at {receiver} sends its requests late",
+    } => time::slow_client;
+    SlowReader {
+        name: "slow-reader",
+        title: "Slow reader",
+        meaning: "The receiver's application read more slowly than data came.",
+        evidence: "The window that was full had been more than twice as large.",
+        confusion: "A receiver that shrinks its buffer because it lacks memory.",
+        next: Limit::ZeroWindow.meta().next,
+    } => time::slow_reader;
+    Bufferbloat {
+        name: "bufferbloat",
+        title: "Bufferbloat",
+        meaning: "A queue on the path holds more than the path itself.",
+        evidence: "The sender filled the path for most of the time, and the median round trip was three times the least one or more.",
+        confusion: "Cross traffic that fills the queue; a route that became longer.",
+        next: Limit::Bottleneck.meta().next,
+    } => path::bufferbloat;
+    Policer {
+        name: "policer",
+        title: "Policer",
+        meaning: "A device drops what exceeds a rate, instead of queuing it.",
+        evidence: "Between losses as much data got through as one rate permits, the path carries more at once, and no queue built up before them.",
+        confusion: "A bottleneck whose queue holds a few packets.",
+        next: "ask for the contract's rate; a sender that shapes to it loses nothing",
+        rank: Some(9),
+    } => loss::policer;
+    RandomLoss {
+        name: "random-loss",
+        title: "Random loss",
+        meaning: "The path loses single segments.",
+        evidence: "Segments were lost while the queue was not full, seldom two in a row.",
+        confusion: "A policer that leaves few tokens; a queue that other traffic fills for moments.",
+    } => loss::random;
+    BurstLoss {
+        name: "burst-loss",
+        title: "Burst loss",
+        meaning: "The path loses several segments in a row.",
+        evidence: "Segments were lost while the queue was not full, half as many again as there were gaps, or more.",
+        confusion: "A queue that other traffic fills for moments; a handover.",
+    } => loss::burst;
+    QueueOverflow {
+        name: "queue-overflow",
+        title: "Full queue",
+        meaning: "A queue on the path was full and dropped segments.",
+        evidence: "Segments were lost while the round trip was near its longest.",
+        confusion: "Random losses on a path whose queue is always full.",
+    } => loss::queue_overflow;
+    TailLoss {
+        name: "tail-loss",
+        title: "Tail loss",
+        meaning: "The last segments of a flight were lost, so that no acknowledgment showed it.",
+        evidence: "A timer or a tail loss probe retransmitted a segment for the first time.",
+        confusion: "Acknowledgments that were lost.",
+    } => loss::tail;
+    LossBeforeCapture {
+        name: "loss-before-capture",
+        title: "Loss before the capture point",
+        meaning: "Segments were lost between the capture point and the sender.",
+        evidence: "The capture has no earlier copy of what was retransmitted.",
+        confusion: "A capture that drops packets, if the acknowledgment comes before the retransmission can.",
+    } => loss::before_capture;
+    LossAfterCapture {
+        name: "loss-after-capture",
+        title: "Loss after the capture point",
+        meaning: "Segments were lost between the capture point and the receiver.",
+        evidence: "The capture has an earlier copy of what was retransmitted, and it did not arrive.",
+        confusion: "A capture behind the place of the loss that sees a copy on another way.",
+    } => loss::after_capture;
+    SpuriousRetransmission {
+        name: "spurious-retransmission",
+        title: "Spurious retransmissions",
+        meaning: "Segments were retransmitted although their data had arrived, or was only late.",
+        evidence: "An acknowledgment, a timestamp or a duplicate SACK shows that an earlier copy arrived.",
+        confusion: "Acknowledgments that were lost.",
+    } => loss::spurious_retransmission;
+    Reordering {
+        name: "reordering",
+        title: "Reordering",
+        meaning: "The path delivers segments after later ones.",
+        evidence: "Segments came after later ones and were no retransmissions, or SACKs named a gap that its own segment filled.",
+        confusion: "Several members of a link group, or a retransmission below IP.",
+    } => loss::reordering;
+    LargeSegmentsLost {
+        name: "large-segments-lost",
+        title: "MTU black hole",
+        meaning: "Large segments never arrive: the path's MTU is smaller than the sender believes, and no ICMP message says so.",
+        evidence: "A segment was retransmitted three times or more and never acknowledged, or only in smaller segments; smaller ones \
+             were, from the handshake on, and none as large was in any connection between the hosts.",
+        confusion: "A host or path that fails when the first large segment is sent.",
+        next: "let ICMP pass, or clamp the MSS to the path's MTU",
+        rank: Some(7),
+        is_failure: true,
+    } => silence::large_segments_lost;
+    WindowScalingIgnored {
+        name: "window-scaling-ignored",
+        title: "Window scaling ignored on the path",
+        meaning: "A device on the path takes the receiver's window without its scale and drops segments that end beyond it.",
+        evidence: "Every segment beyond the window as the header has it was lost, none of them arrived at once, and segments of that size \
+             within it did.",
+        confusion: "A host or path that fails between the first flight and the second.",
+        next: "look for a firewall between the hosts that ignores window scaling (RFC 7323 §2.3)",
+        rank: Some(8),
+        is_failure: true,
+    } => silence::window_scaling_ignored;
+    RouteChange {
+        name: "route-change",
+        title: "Route change",
+        meaning: "The route became longer or shorter.",
+        evidence: "The least round trip to one end stepped and stayed, while no more was in flight.",
+        confusion: "A link that changes its coding or its scheduling, as radio links do.",
+    } => path::route_change;
+    SequenceRandomiser {
+        name: "sequence-randomiser",
+        title: "SACK blocks of other sequence numbers",
+        meaning: "A firewall rewrites the sequence numbers of the connection and leaves those in the SACK option as they are. The \
+                  sender ignores such blocks, so that it recovers lost segments without SACK, mostly by timeouts.",
+        evidence: "SACK blocks lie beyond the receiver's window, below the first octet, in data that is sent for the first time later, \
+                   or in data that is not acknowledged although data sent after the block is.",
+        confusion: "A receiver whose SACK option is wrong. Blocks of data that the capture lost are not counted.",
+        next: "let the firewall before {receiver} keep sequence numbers, or rewrite SACK options as well",
+        rank: Some(6),
+    } => path::sequence_randomiser;
+    EcnCleared {
+        name: "ecn-cleared",
+        title: "ECN field cleared",
+        meaning: "A device clears the ECN field, so that no queue can mark packets instead of dropping them.",
+        evidence: "Both ends negotiated ECN, and the data passed the capture point as not ECN-capable, far from its sender.",
+        confusion: "A sender that negotiates ECN and does not use it: captures at two points show the difference.",
+        next: "find the device between {sender} and the capture point that clears the ECN field (the lowest two bits of the traffic class)",
+    } => path::ecn_cleared;
+    EcnNotEchoed {
+        name: "ecn-not-echoed",
+        title: "ECN marks not echoed",
+        meaning: "Congestion marks (CE) pass, and the sender does not learn of them: it fills the queue until packets are dropped.",
+        evidence: "Marked data passed the capture point, and no acknowledgment had ECE, although both ends negotiated it (RFC 3168 §6.1.3).",
+        confusion: "A capture that lacks acknowledgments. Ends that negotiated AccECN are not judged.",
+        next: "find out whether a device clears the marks or ECE on the way to and from {receiver}: capture there as well",
+    } => path::ecn_not_echoed;
+    CaptureGap {
+        name: "capture-gap",
+        title: "Capture gap",
+        meaning: "The capture lost packets that the network delivered.",
+        evidence: "Acknowledgments cover data that the capture does not have.",
+        confusion: "Packets that took another way.",
+        next: Limit::CaptureGap.meta().next,
+        rank: Some(10),
+    } => capture::gap;
+    OneSidedCapture {
+        name: "one-sided-capture",
+        title: "Capture of one direction",
+        meaning: "The capture has the packets of one end only.",
+        evidence: "It has no packet of the other end, although there are acknowledgments of them; or most of the data exceeds the last window that it has of the other end.",
+        confusion: "Replies to spoofed packets: there is no other end.",
+        next: "capture where the packets of both ends pass: at one of the hosts, or on both of their ways",
+        rank: Some(3),
+    } => capture::one_sided;
+    CopiedPackets {
+        name: "copied-packets",
+        title: "Copied packets",
+        meaning: "The capture has packets more than once: a mirror port (SPAN) of both sides of a switch, a bridge, or a capture on \
+                  several interfaces. Copies are counted as neither retransmissions nor duplicate acknowledgments.",
+        evidence: "Equal packets, or the same data in other segments, follow sooner than any sender retransmits. Equal packets have \
+                   the same IP identification if the sender counts its packets.",
+        confusion: "A link that duplicates packets: the receiver then reports duplicate SACKs.",
+    } => capture::copied_packets;
 }
 
 /// The share of a cause, and the evidence.
@@ -98,6 +286,19 @@ struct Finding {
 }
 
 impl Finding {
+    fn new(share: f64, text: String) -> Self {
+        Self {
+            share,
+            text,
+            packets: Vec::new(),
+        }
+    }
+
+    /// The finding with the frames that show it.
+    fn at(self, packets: Vec<u64>) -> Self {
+        Self { packets, ..self }
+    }
+
     fn of(self, cause: Cause, direction: DirectionName) -> report::Finding {
         report::Finding {
             cause,
@@ -185,14 +386,11 @@ impl<'a> Case<'a> {
     }
 
     /// Share of the segments with data. `count` may include a SYN or FIN without data.
-    fn of_segments(&self, count: usize) -> f64 {
-        let bare = self
-            .data
-            .retransmissions
-            .iter()
-            .filter(|one| one.bytes == 0);
-        let all = self.data.data_packets + bare.count() as u64;
-        count as f64 / all.max(count as u64).max(1) as f64
+    fn of_segments(&self, count: u64) -> f64 {
+        let sent = self.data.retransmissions.iter();
+        let bare = sent.filter(|one| one.bytes == 0).count() as u64;
+        let all = self.data.data_packets + bare;
+        count as f64 / all.max(count).max(1) as f64
     }
 
     /// The first retransmissions of lost segments, in the order of their data. Probes of a closed
@@ -235,7 +433,7 @@ impl<'a> Case<'a> {
         let runs = runs.into_iter().filter(|run| !is_hidden(&run));
         let (full, runs): (Vec<_>, Vec<_>) = runs.partition(|run| is_overflow(run));
         let queued: usize = full.iter().map(Vec::len).sum();
-        let is_known = self.data.policed_mbit_s.is_some() || large_segments_lost::is_stuck(self);
+        let is_known = self.data.policed_mbit_s.is_some() || silence::is_stuck(self);
         let count: usize = runs.iter().map(Vec::len).sum();
         // A receiver discards late originals with an old timestamp (RFC 7323 §5.3).
         let late = self.data.reordered_packets + self.data.reordered_after_packets;
@@ -254,35 +452,26 @@ impl<'a> Case<'a> {
     }
 
     /// A finding about this direction of data.
-    fn finding(&self, share: f64, text: &str) -> Finding {
-        Finding {
+    fn finding(&self, share: f64, text: impl Display) -> Finding {
+        Finding::new(
             share,
-            text: format!("{} to {}: {text}", self.sender, self.receiver),
-            packets: Vec::new(),
-        }
+            format!("{} to {}: {text}", self.sender, self.receiver),
+        )
     }
 
     /// A finding about lost segments, with its sentence.
-    fn losing(&self, losses: &[&Retransmission], text: &str) -> Finding {
-        Finding {
-            packets: frames(losses),
-            ..self.finding(self.of_segments(losses.len()), text)
-        }
+    fn losing(&self, losses: &[&Retransmission], text: impl Display) -> Finding {
+        let share = self.of_segments(losses.len() as u64);
+        self.finding(share, text).at(frames(losses))
     }
 
     /// A finding about segments that were lost in some way, if there are any.
     fn lost(&self, losses: &[&Retransmission], how: &str) -> Option<Finding> {
-        let count = losses.len();
-        if count == 0 {
-            return None;
-        }
+        let count = losses.len() as u64;
         let part = percent(self.of_segments(count));
-        let text = format!(
-            "{} ({part}) {} lost {how}.",
-            counted(count, "segment"),
-            were(count)
-        );
-        Some(self.losing(losses, &text))
+        let segments = counted(count, "segment");
+        let text = format!("{segments} ({part}) {} lost {how}.", were(count));
+        (count > 0).then(|| self.losing(losses, text))
     }
 
     /// The frames around the pauses caused by a limit.
@@ -386,7 +575,7 @@ fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 }
 
 /// The verb for a count.
-const fn were(count: usize) -> &'static str {
+const fn were(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 

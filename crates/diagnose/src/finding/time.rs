@@ -1,6 +1,8 @@
 //! Limits that took a notable share of the time.
 
-use super::{Case, EndName, Finding, MUCH, counted, milliseconds, percent, syn_loss};
+use super::{
+    Case, EndName, Finding, MUCH, Role, counted, milliseconds, opening::syn_loss, percent,
+};
 use crate::limit::Limit;
 
 /// Time of a limit that no other finding reports.
@@ -142,7 +144,7 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = (Limit, Findi
             // Both ends wait for the same handshake. A lost SYN explains it.
             Limit::Handshake => {
                 !case.is_main
-                    || syn_loss::find(case).is_some()
+                    || syn_loss(case).is_some()
                     || case.connection.unanswered_request.is_some()
             }
             // Both ends wait for the same round trips.
@@ -151,12 +153,37 @@ pub(super) fn find<'a>(case: &'a Case<'_>) -> impl Iterator<Item = (Limit, Findi
             _ => false,
         };
         (case.is_notable(seconds) && !is_passed_over).then(|| {
-            let found = Finding {
-                share: case.share(seconds),
-                text: text(case, limit, seconds),
-                packets: case.pauses(limit, None),
-            };
-            (limit, found)
+            let found = Finding::new(case.share(seconds), text(case, limit, seconds));
+            (limit, found.at(case.pauses(limit, None)))
         })
     })
+}
+
+/// An application that waits for requests from the other end.
+pub(super) fn slow_client(case: &Case<'_>) -> Option<Finding> {
+    let seconds = case.data.receiver_application_s;
+    let share = case.share(seconds);
+    // A server that answers late is reported for the direction of its data.
+    let waits_for_client = case.is_main && case.is_answering();
+    let text = format!(
+        "{} was idle {} of the time, waiting for the next request from {}.",
+        case.sender,
+        percent(share),
+        case.receiver
+    );
+    let pauses = || case.pauses(Limit::Application, Some(Role::Receiver));
+    (waits_for_client && case.is_notable(seconds)).then(|| Finding::new(share, text).at(pauses()))
+}
+
+/// A receiver's application that reads more slowly than data arrives.
+pub(super) fn slow_reader(case: &Case<'_>) -> Option<Finding> {
+    let seconds = case.data.receiver_unread_s;
+    let share = case.share(seconds);
+    let text = format!(
+        "in {} of the time the window was full because the application of {} had not read.",
+        percent(share),
+        case.receiver
+    );
+    let pauses = || case.pauses(Limit::ReceiveWindow, None);
+    (case.is_notable(seconds)).then(|| case.finding(share, text).at(pauses()))
 }

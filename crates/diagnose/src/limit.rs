@@ -1,25 +1,98 @@
-//! The table of the limits: the description of each and its rule, in the order in which the rules are
-//! checked.
+//! The limits of a sender: each interval between two of its segments is attributed to one limit.
+//!
+//! The rules are checked in the order of [`Limit::ALL`], and the first that holds decides. The last
+//! one always holds.
 
-/// Declares the module of each limit, with `META` and `holds`.
-macro_rules! table {
-    ($($module:ident { $($field:ident: $value:expr,)* } => $rule:expr;)*) => {$(
-        pub(super) mod $module {
-            #[allow(unused_imports, reason = "not every limit has a party or a step of losses")]
-            use super::super::{LOSSES, Meta, Party, Wait};
+pub use crate::term::{Meta, Party};
 
-            pub(in crate::limit) const META: Meta = Meta { $($field: $value,)* ..Meta::PLAIN };
+use crate::{term::terms, time::Nanos};
 
-            pub(in crate::limit) fn holds(wait: &Wait) -> bool {
-                let rule: fn(&Wait) -> bool = $rule;
-                rule(wait)
-            }
-        }
-    )*};
+/// The step after losses whose place is unknown.
+pub(crate) const LOSSES: &str = "find where the segments are lost: capture at {receiver} as well";
+
+/// An interval without a segment of the sender, and the sender's state in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
+pub(crate) struct Wait {
+    pub(crate) mss: i64,
+    /// The receiver's window, and its room beyond the sent data.
+    pub(crate) window: Option<i64>,
+    pub(crate) room: Option<i64>,
+    /// The window was full at most a quarter of a round trip ago.
+    pub(crate) was_full: bool,
+    /// Payload of the segment that ends the interval.
+    pub(crate) next_length: i64,
+    pub(crate) is_opening: bool,
+    pub(crate) has_gap: bool,
+    /// The peer's application had not sent its message.
+    pub(crate) is_peers: bool,
+    /// The peer's message, or the data that it answers, was in transit.
+    pub(crate) is_turn: bool,
+    /// The sender always has data to send, and the interval is not long enough to be the
+    /// application's.
+    pub(crate) is_bulk: bool,
+    /// All data was acknowledged when the interval began.
+    pub(crate) is_idle: bool,
+    /// No segment follows.
+    pub(crate) is_last: bool,
+    /// An acknowledgment released the segment that ends the interval.
+    pub(crate) is_blocked: bool,
+    /// The previous segment was smaller than the MSS.
+    pub(crate) is_small: bool,
+    pub(crate) is_next_small: bool,
+    /// The interval ends with a retransmission that no acknowledgment released.
+    pub(crate) ends_with_timer: bool,
+    pub(crate) is_recovering: bool,
+    pub(crate) is_ack_delayed: bool,
+    /// Full segments were sent at their own pace.
+    pub(crate) is_paced: bool,
+    /// The amount in flight has been constant for many round trips.
+    pub(crate) is_level: bool,
+    /// The amount in flight is constant far from the sender, where pacing looks like a send buffer.
+    pub(crate) is_pace_or_buffer: bool,
+    /// The sender waits where its writes end.
+    pub(crate) ends_writes: bool,
+    /// The segment that ends the interval refills a send buffer; or it may do so if others do.
+    pub(crate) is_refill: bool,
+    pub(crate) may_refill: bool,
+    /// The interval looks like a refill, but the sender's waits as a whole indicate neither a
+    /// refill nor the application.
+    pub(crate) is_unclear: bool,
+    /// The constant amount is near the receiver's window.
+    pub(crate) fills_window: bool,
+    /// Less is in flight than any congestion window holds.
+    pub(crate) is_unfilled: bool,
+    /// The round-trip time is longer than the minimum.
+    pub(crate) is_queued: bool,
 }
 
-table! {
-    handshake {
+impl Wait {
+    /// The interval if the sender's own record says whether the congestion window was full after
+    /// the last segment, and whether its pacer takes as long.
+    pub(crate) fn with_record(self, is_full: bool, may_be_paced: bool) -> Self {
+        Self {
+            // Only a full window or the application holds data back: a QUIC sender has no socket
+            // buffer.
+            is_level: false,
+            is_refill: false,
+            may_refill: false,
+            is_unclear: false,
+            is_pace_or_buffer: false,
+            is_unfilled: false,
+            is_bulk: false,
+            // A full receive window also waits for acknowledgments.
+            is_blocked: !self.is_idle && (is_full || (self.is_blocked && self.was_full)),
+            is_small: self.is_small && !is_full,
+            is_paced: self.is_paced && may_be_paced,
+            ..self
+        }
+    }
+}
+
+terms! {
+    /// A limit of a sender. Rules are checked in this order.
+    Limit: holds(&Wait) -> bool;
+    Handshake {
         name: "handshake",
         title: "Handshake",
         meaning: "The connection was still being opened.",
@@ -28,7 +101,7 @@ table! {
         next: "capture at {receiver} as well: is the SYN late, or the answer?",
         costs_time: true,
     } => |wait| wait.is_opening;
-    capture_gap {
+    CaptureGap {
         name: "capture-gap",
         title: "Capture gap",
         meaning: "The capture lacks packets of this interval.",
@@ -36,7 +109,7 @@ table! {
         confusion: "Packets that took another path look the same.",
         next: "capture again, headers alone and with a larger buffer (`tcpdump -s 96 -B 65536`)",
     } => |wait| wait.has_gap;
-    zero_window {
+    ZeroWindow {
         name: "zero-window",
         title: "Zero window",
         meaning: "The receiver's window was closed: its application did not read.",
@@ -49,7 +122,7 @@ table! {
         wait.window.is_some_and(|window| window < wait.mss)
             && wait.room.is_some_and(|room| room < wait.mss)
     };
-    retransmission_timeout {
+    RetransmissionTimeout {
         name: "retransmission-timeout",
         title: "Retransmission timeout",
         meaning: "The sender waited for its retransmission timer or a tail loss probe.",
@@ -59,7 +132,7 @@ table! {
         party: Some(Party::Network),
         costs_time: true,
     } => |wait| wait.ends_with_timer;
-    receive_window {
+    ReceiveWindow {
         name: "receive-window",
         title: "Receive window",
         meaning: "The receiver's window was full: more could have been sent into a larger one.",
@@ -76,7 +149,7 @@ table! {
         (is_full && !wait.is_idle && !wait.is_last)
             || (wait.is_blocked && (wait.was_full || (wait.is_level && wait.fills_window)))
     };
-    fast_recovery {
+    FastRecovery {
         name: "fast-recovery",
         title: "Fast recovery",
         meaning: "The sender repaired a loss and sent no more than recovery permits.",
@@ -86,7 +159,7 @@ table! {
         party: Some(Party::Network),
         costs_time: true,
     } => |wait| wait.is_recovering;
-    delayed_ack_nagle {
+    DelayedAckNagle {
         name: "delayed-ack-nagle",
         title: "Delayed acknowledgment with Nagle",
         meaning: "A small segment waited for an acknowledgment that the receiver delayed.",
@@ -95,7 +168,7 @@ table! {
         next: "set TCP_NODELAY at {sender}, or let its program write whole messages",
         costs_time: true,
     } => |wait| wait.is_blocked && wait.is_ack_delayed && (wait.is_small || wait.is_next_small);
-    round_trips {
+    RoundTrips {
         name: "round-trips",
         title: "Round trips of requests",
         meaning: "The sender waited for a request that was on its way, or for the data that the request answers.",
@@ -104,7 +177,7 @@ table! {
         next: "send requests together or without waiting for each answer (batch, pipeline), keep connections open, or move the programs closer to each other",
         party: Some(Party::Network),
     } => |wait| wait.is_turn;
-    application {
+    Application {
         name: "application",
         title: "Application",
         meaning: "The application had nothing to send.",
@@ -119,7 +192,7 @@ table! {
         let is_late = !wait.is_blocked && !wait.is_paced && !is_outstanding;
         !wait.is_bulk && !wait.is_refill && !wait.is_unclear && (wait.is_idle || is_held || is_late)
     };
-    pacing {
+    Pacing {
         name: "pacing",
         title: "Pacing",
         meaning: "The sender spread its segments over time.",
@@ -128,7 +201,7 @@ table! {
         next: "find the cause of the pacing of {sender}: SO_MAX_PACING_RATE, its congestion control or its program",
         party: Some(Party::Sender),
     } => |wait| wait.is_paced && !wait.is_blocked && !wait.is_refill;
-    send_buffer {
+    SendBuffer {
         name: "send-buffer",
         title: "Send buffer",
         meaning: "The sender's socket buffer held no more data.",
@@ -143,7 +216,7 @@ table! {
         let is_held = wait.is_level && !wait.ends_writes && !wait.is_queued && !wait.is_next_small;
         wait.is_refill || (wait.is_blocked && is_held && !wait.is_pace_or_buffer)
     };
-    bottleneck {
+    Bottleneck {
         name: "bottleneck",
         title: "Bottleneck",
         meaning: "The sender filled the path, and its data waited in a queue.",
@@ -152,7 +225,7 @@ table! {
         next: "the path is full: more capacity, or less beside it; CAKE or FQ-CoDel keeps its delay down",
         party: Some(Party::Network),
     } => |wait| wait.is_blocked && wait.is_queued && !wait.is_unclear;
-    congestion_window {
+    CongestionWindow {
         name: "congestion-window",
         title: "Congestion window",
         meaning: "The congestion window limited the sender; the path had spare capacity.",
@@ -163,7 +236,7 @@ table! {
     } => |wait| wait.is_blocked && !wait.is_unclear && !wait.is_pace_or_buffer;
     // Never holds during the account: the verdicts on a recovery's retransmissions move its time here
     // from fast recovery.
-    reordering {
+    Reordering {
         name: "reordering",
         title: "Reordering",
         meaning: "The sender took reordered or delayed packets for lost ones and reduced its window.",
@@ -173,7 +246,7 @@ table! {
         party: Some(Party::Network),
         costs_time: true,
     } => |_| false;
-    undecidable {
+    Undecidable {
         name: "undecidable",
         title: "Undecidable",
         meaning: "The capture does not show what the sender waited for.",
@@ -181,4 +254,40 @@ table! {
         confusion: "",
         next: "capture nearer to {sender}",
     } => |_| true;
+}
+
+impl Limit {
+    /// The first limit whose rule holds.
+    pub(crate) fn of(wait: &Wait) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|limit| limit.holds(wait))
+            .unwrap_or(Self::Undecidable)
+    }
+}
+
+/// Time by limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Shares {
+    spent: [Nanos; Limit::ALL.len()],
+}
+
+impl Shares {
+    pub(crate) fn add(&mut self, limit: Limit, time: Nanos) {
+        self.spent[limit as usize] += time;
+    }
+
+    pub(crate) fn of(&self, limit: Limit) -> Nanos {
+        self.spent[limit as usize]
+    }
+
+    pub(crate) fn all(&self) -> Nanos {
+        self.spent.iter().sum()
+    }
+
+    /// Moves time from one limit to another.
+    pub(crate) fn give(&mut self, from: Limit, to: Limit, time: Nanos) {
+        let time = time.min(self.of(from));
+        self.spent[from as usize] -= time;
+        self.spent[to as usize] += time;
+    }
 }
