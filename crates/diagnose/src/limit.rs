@@ -5,7 +5,7 @@
 
 pub use crate::term::{Meta, Party};
 
-use crate::{term::terms, time::Nanos};
+use crate::term::terms;
 
 /// The step after losses whose place is unknown.
 pub(crate) const LOSSES: &str = "find where the segments are lost: capture at {receiver} as well";
@@ -262,32 +262,5 @@ impl Limit {
         let mut all = Self::ALL.into_iter();
         all.find(|limit| limit.holds(wait))
             .unwrap_or(Self::Undecidable)
-    }
-}
-
-/// Time by limit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Shares {
-    spent: [Nanos; Limit::ALL.len()],
-}
-
-impl Shares {
-    pub(crate) fn add(&mut self, limit: Limit, time: Nanos) {
-        self.spent[limit as usize] += time;
-    }
-
-    pub(crate) fn of(&self, limit: Limit) -> Nanos {
-        self.spent[limit as usize]
-    }
-
-    pub(crate) fn all(&self) -> Nanos {
-        self.spent.iter().sum()
-    }
-
-    /// Moves time from one limit to another.
-    pub(crate) fn give(&mut self, from: Limit, to: Limit, time: Nanos) {
-        let time = time.min(self.of(from));
-        self.spent[from as usize] -= time;
-        self.spent[to as usize] += time;
     }
 }

@@ -15,8 +15,6 @@ use crate::{
     time::{Nanos, millis, seconds},
 };
 
-pub(crate) mod timeline;
-
 /// Packets that are kept before and after a frame of [`Watch::frames`].
 const AROUND: usize = 6;
 

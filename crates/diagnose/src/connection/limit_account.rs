@@ -5,7 +5,7 @@ use super::{
     limit_intervals::Clock,
     path_delays::Peer,
     recoveries::Episodes,
-    sender::{Follows, Interval},
+    sender::Interval,
     sender_view::{Arrival, FURTHEST},
     slow_reader::Unread,
 };
@@ -95,24 +95,7 @@ impl Account {
         let thought = peer - std::mem::replace(&mut self.peer, peer);
         self.spend_first(interval, &wait, thought);
         let before = self.clock.own();
-        let is_written = || {
-            let last = self.clock.last;
-            matches!(last, Some(Limit::Application | Limit::SendBuffer))
-        };
-        let follows = match interval.follows {
-            Follows::No => false,
-            Follows::IfWritten => is_written(),
-            Follows::Yes => true,
-        };
-        let Interval {
-            since,
-            round_trip,
-            packets,
-            ..
-        } = *interval;
-        let spent = self
-            .clock
-            .segment(time, since, &wait, round_trip, packets, follows);
+        let spent = self.clock.segment(interval, &wait);
         if interval.asked.is_some() {
             self.answering += self.clock.own() - before;
         }
@@ -209,7 +192,7 @@ impl Account {
 
     /// Adds time of fast recovery to the current one, and perhaps a retransmission.
     pub(crate) fn go_on(&mut self, spent: Nanos, is_retransmission: bool) {
-        self.episodes.go_on(spent, is_retransmission);
+        self.episodes.go_on(self.clock.at, spent, is_retransmission);
     }
 
     /// Records verdicts. The time of a recovery whose retransmissions were all spurious is moved to
@@ -221,7 +204,7 @@ impl Account {
         while let Some(oldest) = self.episodes.take_closed() {
             if oldest.was_spurious() {
                 self.clock
-                    .settle_recovery(oldest.start, oldest.end, oldest.spent);
+                    .settle_recovery(oldest.since, oldest.end, oldest.spent);
             }
         }
     }

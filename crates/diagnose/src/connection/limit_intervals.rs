@@ -1,11 +1,13 @@
 //! Attributes each interval of a direction to a limit, and records its pauses.
 
-use super::buffer_refills::{Refill, Refills};
+use super::{
+    intervals::Intervals,
+    sender::{Follows, Interval},
+};
 use crate::{
     entries::{Role, Stall},
-    limit::{Limit, Shares, Wait},
+    limit::{Limit, Wait},
     time::{Nanos, seconds},
-    trace::timeline::Timeline,
 };
 
 /// The limits to which time is attributed until the amount in flight proves constant.
@@ -14,21 +16,40 @@ const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
 /// Pauses that are stored for each direction. All are counted.
 const MOST: usize = 1_000;
 
+/// Waits that are stored until later ones confirm that they were for the send buffer.
+const MOST_REFILLS: usize = 16;
+
+/// A moment, and the time that had been attributed to [`LEVEL_SEEN_AS`] by then.
+#[derive(Debug, Default, Clone, Copy)]
+struct Mark {
+    at: Nanos,
+    spent: [Nanos; 2],
+}
+
+/// A wait that may have been for the send buffer, and the limit to which its time was attributed.
+#[derive(Debug, Clone, Copy)]
+struct Refill {
+    limit: Limit,
+    start: Nanos,
+    end: Nanos,
+}
+
 /// The running account of a direction's time.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one observation")]
 pub(crate) struct Clock {
     /// The time up to which the account is complete, and the limit of the last interval.
     pub(crate) at: Nanos,
     pub(crate) last: Option<Limit>,
     is_closed: bool,
-    /// Time at the current amount in flight attributed to the congestion window and to the
-    /// bottleneck.
-    level: [Nanos; 2],
-    /// Time that is attributed to the send buffer if the sender's later waits confirm it.
-    refills: Refills,
-    /// When the sender had enough duplicate acknowledgments to begin a recovery, and the time
-    /// attributed to [`LEVEL_SEEN_AS`] at that moment.
-    missed: Option<(Nanos, [Nanos; 2])>,
+    /// The beginning of the current amount in flight.
+    level: Mark,
+    /// Waits that are attributed to the send buffer if the sender's later waits confirm it, and
+    /// whether the segments sent now follow the last of them.
+    refills: Vec<Refill>,
+    goes_on: bool,
+    /// When the sender had enough duplicate acknowledgments to begin a recovery.
+    missed: Option<(Nanos, Mark)>,
     /// Since the last segment: the current limit with its time, and the limit with the longest
     /// time.
     current: Option<(Limit, Nanos)>,
@@ -42,12 +63,10 @@ pub(crate) struct Clock {
     /// now answer it.
     has_asked: bool,
     is_answer: bool,
-    pub(crate) shares: Shares,
+    pub(crate) shares: Intervals,
     pub(crate) stalls: Vec<Stall>,
     /// Pauses that were only counted.
     pub(crate) stalls_not_kept: u64,
-    /// The intervals of a connection that is traced.
-    pub(crate) timeline: Option<Box<Timeline>>,
 }
 
 impl Clock {
@@ -55,6 +74,10 @@ impl Clock {
         Self {
             at: start,
             quiet_since: start,
+            level: Mark {
+                at: start,
+                ..Mark::default()
+            },
             ..Self::default()
         }
     }
@@ -71,7 +94,10 @@ impl Clock {
         }
         self.has_asked |= wait.is_peers || wait.is_turn;
         if limit == Limit::SendBuffer && !wait.is_refill {
-            self.settle_level();
+            // The amount proves constant only after some rounds.
+            self.settle_since(self.level, Limit::SendBuffer);
+            self.refills
+                .retain(|wait| !LEVEL_SEEN_AS.contains(&wait.limit));
         }
         let quiet = self.quiet;
         self.give(until, limit);
@@ -98,46 +124,45 @@ impl Clock {
         self.quiet_since = time;
     }
 
-    /// Begins another amount in flight.
-    pub(crate) fn start_level(&mut self) {
-        if let Some(timeline) = &mut self.timeline {
-            timeline.start_level();
+    fn mark(&self) -> Mark {
+        Mark {
+            at: self.at,
+            spent: LEVEL_SEEN_AS.map(|limit| self.shares.of(limit)),
         }
-        self.level = [0; 2];
     }
 
-    /// Moves the time at the current amount in flight to the send buffer: it proves constant only
-    /// after some rounds.
-    fn settle_level(&mut self) {
-        for (from, time) in LEVEL_SEEN_AS
-            .into_iter()
-            .zip(std::mem::take(&mut self.level))
-        {
-            self.shares.give(from, Limit::SendBuffer, time);
+    /// Begins another amount in flight.
+    pub(crate) fn start_level(&mut self) {
+        self.level = self.mark();
+    }
+
+    /// Moves the time attributed to [`LEVEL_SEEN_AS`] since a moment to another limit.
+    fn settle_since(&mut self, mark: Mark, to: Limit) {
+        for (limit, before) in LEVEL_SEEN_AS.into_iter().zip(mark.spent) {
+            let time = (self.shares.of(limit) - before).max(0);
+            self.shares.give(limit, to, time, (mark.at, self.at));
         }
-        self.refills.forget(&LEVEL_SEEN_AS);
-        if let Some(timeline) = &mut self.timeline {
-            timeline.settle_level();
-        }
+        self.start_level();
     }
 
     /// Records an interval that may have waited for the send buffer. Once such waits are confirmed,
     /// all of them are attributed to it.
     fn settle_refills(&mut self, wait: &Wait, limit: Limit, start: Nanos) {
         let end = self.at;
-        self.refills
-            .see(Refill { limit, start, end }, wait.may_refill);
+        self.goes_on = wait.may_refill && self.refills.len() < MOST_REFILLS;
+        if self.goes_on {
+            self.refills.push(Refill { limit, start, end });
+        }
         if !wait.is_refill {
             return;
         }
-        for Refill { limit, start, end } in self.refills.take() {
-            self.shares.give(limit, Limit::SendBuffer, end - start);
-            for (level, of) in self.level.iter_mut().zip(LEVEL_SEEN_AS) {
-                *level -= if of == limit { end - start } else { 0 }.min(*level);
-            }
-            if let Some(timeline) = &mut self.timeline {
-                timeline.settle_refill(start, end);
-            }
+        self.goes_on = false;
+        for Refill { limit, start, end } in std::mem::take(&mut self.refills) {
+            self.shares
+                .give(limit, Limit::SendBuffer, end - start, (start, end));
+        }
+        for (spent, limit) in self.level.spent.iter_mut().zip(LEVEL_SEEN_AS) {
+            *spent = (*spent).min(self.shares.of(limit));
         }
     }
 
@@ -149,25 +174,21 @@ impl Clock {
         } else {
             limit
         };
-        self.refills.follow(time, limit);
+        if let Some(wait) = self.refills.last_mut().filter(|_| self.goes_on)
+            && wait.limit == limit
+        {
+            wait.end = wait.end.max(time);
+        }
         self.give(time, limit);
     }
 
     fn give(&mut self, until: Nanos, limit: Limit) {
         if until > self.at {
             let time = until - self.at;
-            self.shares.add(limit, time);
+            self.shares.add(self.at, until, limit);
             self.note(limit, time);
-            if let Some(timeline) = &mut self.timeline {
-                timeline.add(self.at, until, limit);
-            }
-            match limit {
-                Limit::CongestionWindow => self.level[0] += time,
-                Limit::Bottleneck => self.level[1] += time,
-                Limit::Application => {
-                    self.quiet += (until - self.at.max(self.quiet_since)).max(0);
-                }
-                _ => {}
+            if limit == Limit::Application {
+                self.quiet += (until - self.at.max(self.quiet_since)).max(0);
             }
             self.at = until;
         }
@@ -176,40 +197,26 @@ impl Clock {
 
     /// Records whether the sender has enough duplicate acknowledgments to begin a recovery.
     pub(crate) fn may_recover(&mut self, time: Nanos, may: bool) {
-        self.missed = if may {
-            let shares = || LEVEL_SEEN_AS.map(|limit| self.shares.of(limit));
-            Some(self.missed.unwrap_or_else(|| (time, shares())))
-        } else {
-            None
-        };
+        let now = (time, self.mark());
+        self.missed = may.then(|| self.missed.unwrap_or(now));
     }
 
     /// Corrects the account for a recovery that appears late: its first retransmission must have
     /// been lost before the capture point. Moves the time since the duplicate acknowledgments to
     /// recovery, and returns its start.
     pub(crate) fn settle_missed(&mut self, now: Nanos, patience: Nanos) -> Option<Nanos> {
-        let (start, shares) = self.missed.take()?;
-        if now - start <= patience {
-            return None;
-        }
-        for (limit, before) in LEVEL_SEEN_AS.into_iter().zip(shares) {
-            let time = self.shares.of(limit) - before;
-            self.shares.give(limit, Limit::FastRecovery, time.max(0));
-        }
-        self.level = [0; 2];
-        if let Some(timeline) = &mut self.timeline {
-            timeline.settle_missed(start);
-        }
-        Some(start)
+        let (start, mark) = self.missed.take()?;
+        (now - start > patience).then(|| {
+            self.settle_since(mark, Limit::FastRecovery);
+            start
+        })
     }
 
     /// Moves `time` of a spurious recovery to reordering.
     pub(crate) fn settle_recovery(&mut self, start: Nanos, end: Option<Nanos>, time: Nanos) {
+        let bounds = (start, end.unwrap_or(self.at));
         self.shares
-            .give(Limit::FastRecovery, Limit::Reordering, time);
-        if let Some(timeline) = &mut self.timeline {
-            timeline.settle_recovery(start, end.unwrap_or(self.at));
-        }
+            .give(Limit::FastRecovery, Limit::Reordering, time, bounds);
     }
 
     /// Makes the account undecidable because one end's packets were not captured. `has_receiver`
@@ -221,15 +228,12 @@ impl Clock {
             _ => false,
         };
         for limit in Limit::ALL.into_iter().filter(|limit| !is_known(*limit)) {
-            self.shares
-                .give(limit, Limit::Undecidable, self.shares.of(limit));
+            let (time, ever) = (self.shares.of(limit), (Nanos::MIN, Nanos::MAX));
+            self.shares.give(limit, Limit::Undecidable, time, ever);
         }
         self.peers = 0;
         for stall in self.stalls.iter_mut().filter(|one| !is_known(one.cause)) {
             (stall.cause, stall.side) = (Limit::Undecidable, None);
-        }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.undecide(is_known);
         }
     }
 
@@ -259,19 +263,12 @@ impl Clock {
     }
 
     /// Ends an interval at a segment. Returns the time attributed to fast recovery.
-    pub(crate) fn segment(
-        &mut self,
-        time: Nanos,
-        since: Option<Nanos>,
-        wait: &Wait,
-        round_trip: Option<Nanos>,
-        packets: [Option<u64>; 2],
-        is_burst: bool,
-    ) -> Nanos {
-        let (before, peers) = (self.at, self.peers);
+    pub(crate) fn segment(&mut self, interval: &Interval, wait: &Wait) -> Nanos {
+        let (time, before, peers) = (interval.until, self.at, self.peers);
         // Segments of one burst follow each other at the link's rate.
-        let limit = match self.last {
-            Some(last) if is_burst => {
+        let limit = match (interval.follows, self.last) {
+            (Follows::Yes, Some(last))
+            | (Follows::IfWritten, Some(last @ (Limit::Application | Limit::SendBuffer))) => {
                 self.follow(time, last);
                 last
             }
@@ -282,39 +279,39 @@ impl Clock {
                 limit
             }
         };
-        let spent = if limit == Limit::FastRecovery {
+        let longest = self.longest.take().map_or(limit, |longest| longest.0);
+        self.current = None;
+        if let Some((since, round_trip)) = interval.since.zip(interval.round_trip)
+            && time - since > round_trip + round_trip / 16
+        {
+            // Most of the pause may have passed before the last event.
+            let is_peers = 2 * (before - since) > time - since && peers > 0;
+            self.pause(interval, since, longest, is_peers);
+        }
+        if limit == Limit::FastRecovery {
             time - before
         } else {
             0
-        };
-        let longest = self.longest.take().map_or(limit, |longest| longest.0);
-        self.current = None;
-        let Some((since, round_trip)) = since.zip(round_trip) else {
-            return spent;
-        };
-        let duration = time - since;
-        if duration <= round_trip + round_trip / 16 {
-            return spent;
         }
-        // Most of the pause may have passed before the last event.
-        let is_peers =
-            longest == Limit::Application && 2 * (before - since) > duration && peers > 0;
-        if self.stalls.len() < MOST {
-            let side = if is_peers {
-                Role::Receiver
-            } else {
-                Role::Sender
-            };
-            self.stalls.push(Stall {
-                start_s: seconds(since),
-                duration_s: seconds(duration),
-                cause: longest,
-                side: (longest == Limit::Application).then_some(side),
-                packets: packets.into_iter().flatten().collect(),
-            });
-        } else {
+    }
+
+    /// Records a pause of more than a round trip.
+    fn pause(&mut self, interval: &Interval, since: Nanos, cause: Limit, is_peers: bool) {
+        if self.stalls.len() >= MOST {
             self.stalls_not_kept += 1;
+            return;
         }
-        spent
+        let side = if is_peers {
+            Role::Receiver
+        } else {
+            Role::Sender
+        };
+        self.stalls.push(Stall {
+            start_s: seconds(since),
+            duration_s: seconds(interval.until - since),
+            cause,
+            side: (cause == Limit::Application).then_some(side),
+            packets: interval.packets.into_iter().flatten().collect(),
+        });
     }
 }

@@ -3,7 +3,6 @@
 pub(crate) mod ack_reaction;
 pub(crate) mod acknowledgments;
 pub(crate) mod announcements;
-pub(crate) mod buffer_refills;
 pub(crate) mod captured_octets;
 pub(crate) mod copies;
 pub(crate) mod counters;
@@ -12,6 +11,7 @@ pub(crate) mod delivered_segments;
 pub(crate) mod direction;
 pub(crate) mod handshake;
 pub(crate) mod identifications;
+pub(crate) mod intervals;
 pub(crate) mod limit_account;
 pub(crate) mod limit_intervals;
 pub(crate) mod outstanding;
@@ -491,7 +491,7 @@ impl Connection {
     pub(crate) fn watch(&mut self, tracer: Tracer) {
         self.tracer = Some(Box::new(tracer));
         for direction in &mut self.directions {
-            direction.account.clock.timeline = Some(Box::default());
+            direction.account.clock.shares.trace();
         }
     }
 
@@ -510,12 +510,7 @@ impl Connection {
     /// Ends the trace, after the end of the account.
     pub(crate) fn end_trace(&mut self) -> Option<Trace> {
         let back = [0, 1].map(|from| self.delays(from).to_sender.unwrap_or(0));
-        let limits = [0, 1].map(|from| {
-            let timeline = &self.directions[from].account.clock.timeline;
-            timeline
-                .as_ref()
-                .map_or_else(Vec::new, |timeline| timeline.spans())
-        });
+        let limits = [0, 1].map(|from| self.directions[from].account.clock.shares.spans());
         self.tracer.take().map(|tracer| tracer.end(back, limits))
     }
 

@@ -10,10 +10,12 @@ const MOST: usize = 64;
 /// A fast recovery.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Episode {
-    pub(crate) start: Nanos,
+    start: Nanos,
     pub(crate) end: Option<Nanos>,
-    /// Time attributed to fast recovery.
+    /// Time attributed to fast recovery, and its beginning: the wait before the first retransmission
+    /// is part of it.
     pub(crate) spent: Nanos,
+    pub(crate) since: Nanos,
     /// Its retransmissions, and the number with a verdict.
     sent: u32,
     decided: u32,
@@ -45,15 +47,17 @@ impl Episodes {
     pub(crate) fn begin(&mut self, start: Nanos) {
         self.open.push_back(Episode {
             start,
+            since: start,
             is_spurious: true,
             ..Episode::default()
         });
     }
 
-    /// Adds time of fast recovery, and perhaps a retransmission.
-    pub(crate) fn go_on(&mut self, spent: Nanos, is_retransmission: bool) {
+    /// Adds time of fast recovery up to `until`, and perhaps a retransmission.
+    pub(crate) fn go_on(&mut self, until: Nanos, spent: Nanos, is_retransmission: bool) {
         if let Some(episode) = self.open.back_mut().filter(|one| one.end.is_none()) {
             episode.spent += spent;
+            episode.since = episode.since.min(until - spent);
             episode.sent += u32::from(is_retransmission);
         }
     }
