@@ -58,11 +58,15 @@ impl Default for Acknowledged {
     }
 }
 
-/// A segment of the receiver, with its context.
+/// An acknowledgment, and the state before it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Incoming<'a> {
+pub(crate) struct Ack<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) una: i64,
+    /// One past the highest octet sent.
+    pub(crate) next: i64,
+    /// One past the highest octet SACKed before.
+    pub(crate) highest: i64,
     /// The window that it announces, if its scale is known.
     pub(crate) window: Option<i64>,
     pub(crate) mss: i64,
@@ -87,23 +91,6 @@ pub(crate) struct AckSummary {
     /// Data missing from the capture.
     pub(crate) holes: u64,
     pub(crate) unseen_octets: i64,
-}
-
-/// An acknowledgment, and the state before it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ack<'a> {
-    pub(crate) segment: &'a Segment,
-    pub(crate) sequence: Sequence,
-    pub(crate) una: i64,
-    /// One past the highest octet sent.
-    pub(crate) next: i64,
-    /// One past the highest octet SACKed before.
-    pub(crate) highest: i64,
-    pub(crate) mss: i64,
-    /// The capture has data of this direction.
-    pub(crate) has_data: bool,
-    /// The time since which later data has arrived above a hole.
-    pub(crate) hole: Option<Nanos>,
 }
 
 /// Original data that passed, or arrived, after later data.
@@ -151,6 +138,7 @@ impl Acknowledged {
     pub(crate) fn selective(
         &mut self,
         ack: &Ack<'_>,
+        sequence: Sequence,
         pieces: &mut Pieces,
         settling: &mut Settling,
         summary: &mut AckSummary,
@@ -160,7 +148,7 @@ impl Acknowledged {
             return;
         }
         let unwrapped = |block: &(u32, u32)| {
-            let start = ack.sequence.unwrap(block.0, ack.una);
+            let start = sequence.unwrap(block.0, ack.una);
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
         };
         let second = blocks.get(1).map(unwrapped);

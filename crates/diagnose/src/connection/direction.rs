@@ -2,7 +2,7 @@
 
 use super::{
     ack_reaction::Acks,
-    acknowledgments::{AckSummary, Incoming},
+    acknowledgments::{Ack, AckSummary},
     counters::Counts,
     delivered_segments::Delivered,
     limit_account::{Account, Learned},
@@ -12,7 +12,7 @@ use super::{
     rtt::Rtt,
     scoreboard::Scoreboard,
     sender::Sender,
-    sender_view::{Arrival, Due, FURTHEST},
+    sender_view::{Arrival, Due, FURTHEST, UNKNOWN},
     transmission::{Entry, Repeated, Transmission},
 };
 use crate::{
@@ -265,7 +265,7 @@ impl Direction {
                     Trigger::Tlp
                 } else {
                     let history = self.scoreboard.history(sent);
-                    self.sender.scene(sent, &history, conditions).trigger()
+                    self.sender.trigger(sent, history, conditions)
                 };
                 let trigger = sent
                     .segment
@@ -363,9 +363,11 @@ impl Direction {
         let round_trip = delays
             .round_trip()
             .or(self.rtt.smoothed.map(|(srtt, _)| srtt));
-        let summary = self.scoreboard.acknowledge(&Incoming {
+        let summary = self.scoreboard.acknowledge(&Ack {
             segment,
             una,
+            next: self.scoreboard.next,
+            highest: self.scoreboard.acknowledged.sacked.end().unwrap_or(UNKNOWN),
             window,
             mss: self.sender.mss(),
             has_data: self.counts.data_packets > 0,

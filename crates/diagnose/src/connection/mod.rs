@@ -25,6 +25,7 @@ pub(crate) mod response_time;
 pub(crate) mod route_change;
 pub(crate) mod rtt;
 pub(crate) mod sack_check;
+mod scene;
 pub(crate) mod scoreboard;
 pub(crate) mod segment_size;
 pub(crate) mod sender;

@@ -2,7 +2,7 @@
 //! capture point.
 
 use super::{
-    acknowledgments::{Ack, AckSummary, Acknowledged, Incoming, Late},
+    acknowledgments::{Ack, AckSummary, Acknowledged, Late},
     captured_octets::Octets,
     data_gaps::Gaps,
     identifications::Identifications,
@@ -462,28 +462,17 @@ impl Scoreboard {
     }
 
     /// Processes a segment of the receiver that acknowledges data.
-    pub(crate) fn acknowledge(&mut self, incoming: &Incoming<'_>) -> AckSummary {
+    pub(crate) fn acknowledge(&mut self, ack: &Ack<'_>) -> AckSummary {
         let Some(sequence) = self.sequence else {
             return AckSummary::default();
         };
-        let (segment, una) = (incoming.segment, incoming.una);
+        let (segment, una) = (ack.segment, ack.una);
         self.acknowledged.begin(segment.time);
         // Without its scale, a window is at most this large (RFC 7323 §2.3).
         let largest = i64::from(segment.window) << 14;
-        let window = incoming.window.unwrap_or(largest);
+        let window = ack.window.unwrap_or(largest);
         self.acknowledged.sack_check.announce(una + window);
-        self.window = self.window.max(incoming.window.unwrap_or(0));
-        let ack = Ack {
-            segment,
-            sequence,
-            una,
-            next: self.next,
-            // The highest octet that had arrived before.
-            highest: self.acknowledged.sacked.end().unwrap_or(UNKNOWN),
-            mss: incoming.mss,
-            has_data: incoming.has_data,
-            hole: incoming.hole,
-        };
+        self.window = self.window.max(ack.window.unwrap_or(0));
         let is_pure = segment.payload == 0 && !segment.has(SYN | FIN);
         let mut summary = AckSummary {
             advances: una > self.acknowledged.una,
@@ -492,9 +481,9 @@ impl Scoreboard {
         };
         let (pieces, settling) = (&mut self.pieces, &mut self.settling);
         self.acknowledged
-            .selective(&ack, pieces, settling, &mut summary);
+            .selective(ack, sequence, pieces, settling, &mut summary);
         if summary.advances {
-            self.advance(&ack, incoming.round_trip, &mut summary);
+            self.advance(ack, &mut summary);
         } else if summary.is_duplicate {
             self.acknowledged.repeat(segment.time);
         }
@@ -502,9 +491,9 @@ impl Scoreboard {
     }
 
     /// Advances the cumulative acknowledgment.
-    fn advance(&mut self, ack: &Ack<'_>, round_trip: Nanos, summary: &mut AckSummary) {
+    fn advance(&mut self, ack: &Ack<'_>, summary: &mut AckSummary) {
         for piece in self.acknowledged.advance(ack, &mut self.pieces, summary) {
-            self.settling.push(piece, ack.segment.time, round_trip);
+            self.settling.push(piece, ack.segment.time, ack.round_trip);
         }
         self.gaps.acknowledge(ack.una);
         self.acknowledged.move_to(ack.una, ack.segment.time);

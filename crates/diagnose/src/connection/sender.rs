@@ -2,6 +2,7 @@
 
 use super::{
     path_delays::Conditions,
+    scene::Scene,
     segment_size::SegmentSize,
     sender_view::{Arrival, Due, View},
     transmission::{History, Transmission},
@@ -9,11 +10,8 @@ use super::{
 };
 use crate::{
     limit::Wait,
-    retransmission::{
-        Trigger,
-        trigger::{Phase, Scene},
-    },
-    segment::{FIN, PSH, Segment},
+    retransmission::{Trigger, trigger::Phase},
+    segment::{PSH, Segment},
     time::{MILLISECOND, Nanos},
 };
 
@@ -183,37 +181,26 @@ impl Sender {
         sent.end - sent.start == 1 && room.is_some_and(|room| room <= 0)
     }
 
-    /// A retransmission, and the sender's state.
-    pub(crate) fn scene(
+    /// The trigger of a retransmission.
+    pub(crate) fn trigger(
         &self,
         sent: &Transmission<'_>,
-        history: &History,
+        history: History,
         conditions: &Conditions,
-    ) -> Scene {
-        let time = sent.segment.time;
+    ) -> Trigger {
         let delays = conditions.delays;
-        Scene {
-            start: sent.start,
-            end: sent.end,
-            is_fin: sent.segment.has(FIN),
-            una: self.view.una,
-            next: history.next,
+        let scene = Scene {
+            sent,
+            history,
+            view: &self.view,
             phase: self.phase,
             mss: self.mss(),
-            duplicates: self.view.duplicates,
-            sacked_above: history.sacked_above.min(self.view.sacked),
-            has_sack: history.has_sack,
-            room: self.view.room_from(history.next),
-            window: self.view.window,
-            since_ack: self.view.last.map(|last| (time - last.time).max(0)),
-            since_send: self.releases.last.map(|last| time - last.time),
-            since_advance: self.view.advanced.map(|advanced| (time - advanced).max(0)),
-            since_copy: history.latest.map(|latest| time - latest),
-            is_repeated: history.is_repeated,
+            last_sent: self.last_sent(),
             rtt: conditions.rtt,
             // The delay from the capture point to the sender may exceed its earlier values.
             tolerance: delays.tolerance().max(2 * delays.back()).max(MILLISECOND),
-        }
+        };
+        scene.trigger()
     }
 
     /// Whether the sender has long had more data than it may send. If each segment ends a write,

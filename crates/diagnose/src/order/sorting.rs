@@ -1,7 +1,7 @@
 //! Sorts any number of segments by time in bounded memory: it writes sorted runs to a temporary
 //! file and merges them.
 
-use std::{cmp::Reverse, collections::BinaryHeap, io};
+use std::{cmp::Reverse, collections::BinaryHeap, io, ops::Range};
 
 use super::{
     record::{self, LENGTH},
@@ -20,8 +20,8 @@ pub(crate) struct Sorting {
     most: usize,
     held: Vec<Segment>,
     file: Option<Store>,
-    /// The first record of each run, and one past its last.
-    runs: Vec<(u64, u64)>,
+    /// The records of each run.
+    runs: Vec<Range<u64>>,
 }
 
 impl Default for Sorting {
@@ -54,21 +54,18 @@ impl Sorting {
     }
 
     fn spill(&mut self) -> io::Result<()> {
-        let mut file = match self.file.take() {
-            Some(file) => file,
-            None => Store::new()?,
-        };
+        let mut file = self.file.take().map_or_else(Store::new, Ok)?;
         self.held.sort_by_key(|segment| segment.time);
         let mut octets = Vec::with_capacity(LENGTH * READ);
         for part in self.held.chunks(READ) {
             octets.clear();
             for segment in part {
-                record::write(segment, &mut octets);
+                record::write(*segment, &mut octets);
             }
             file.append(&octets)?;
         }
-        let start = self.runs.last().map_or(0, |run| run.1);
-        self.runs.push((start, start + self.held.len() as u64));
+        let start = self.runs.last().map_or(0, |run| run.end);
+        self.runs.push(start..start + self.held.len() as u64);
         self.held.clear();
         self.file = Some(file);
         Ok(())
@@ -84,10 +81,14 @@ impl Sorting {
     ) -> Result<(), E> {
         // The sort is stable, and the runs in the file are earlier than these segments.
         self.held.sort_by_key(|segment| segment.time);
-        let Some(file) = self.file else {
+        let (Some(file), Some(&like)) = (self.file, self.held.first()) else {
             return self.held.iter().try_for_each(take);
         };
-        let mut runs: Vec<Run> = self.runs.into_iter().map(Run::in_file).collect();
+        let in_file = |left| Run {
+            left,
+            ahead: Vec::new(),
+        };
+        let mut runs: Vec<Run> = self.runs.into_iter().map(in_file).collect();
         self.held.reverse();
         runs.push(Run {
             left: 0..0,
@@ -95,7 +96,7 @@ impl Sorting {
         });
         let mut next: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
         for (index, run) in runs.iter_mut().enumerate() {
-            next.extend(run.time(&file)?.map(|time| Reverse((time, index))));
+            next.extend(run.time(&file, like)?.map(|time| Reverse((time, index))));
         }
         while let Some(Reverse((_, index))) = next.pop() {
             let Some(run) = runs.get_mut(index) else {
@@ -104,7 +105,7 @@ impl Sorting {
             if let Some(segment) = run.ahead.pop() {
                 take(&segment)?;
             }
-            next.extend(run.time(&file)?.map(|time| Reverse((time, index))));
+            next.extend(run.time(&file, like)?.map(|time| Reverse((time, index))));
         }
         Ok(())
     }
@@ -113,27 +114,20 @@ impl Sorting {
 /// A sorted run: the range of unread records, and the segments read, in reverse order.
 #[derive(Debug)]
 struct Run {
-    left: std::ops::Range<u64>,
+    left: Range<u64>,
     ahead: Vec<Segment>,
 }
 
 impl Run {
-    fn in_file((start, end): (u64, u64)) -> Self {
-        Self {
-            left: start..end,
-            ahead: Vec::new(),
-        }
-    }
-
-    /// The time of its next segment.
-    fn time(&mut self, file: &Store) -> io::Result<Option<Nanos>> {
+    /// The time of its next segment. `like` is any segment.
+    fn time(&mut self, file: &Store, like: Segment) -> io::Result<Option<Nanos>> {
         if self.ahead.is_empty() && !self.left.is_empty() {
             let count = (self.left.end - self.left.start).min(READ as u64);
             let mut octets = vec![0; LENGTH * READ.min(usize::try_from(count).unwrap_or(READ))];
             file.read(&mut octets, self.left.start * LENGTH as u64)?;
             self.left.start += count;
-            self.ahead = octets.chunks_exact(LENGTH).map(record::read).collect();
-            self.ahead.reverse();
+            let records = octets.chunks_exact(LENGTH).rev();
+            self.ahead = records.map(|record| record::read(record, like)).collect();
         }
         Ok(self.ahead.last().map(|segment| segment.time))
     }

@@ -1,69 +1,47 @@
 //! The place of the sorted runs: a temporary file, or memory on systems without files (WebAssembly).
 
 use std::io;
+#[cfg(unix)]
+use std::{fs::File, io::Write, os::unix::fs::FileExt};
+
+/// Octets that are appended, and read at any place.
+#[derive(Debug)]
+pub(super) struct Store(#[cfg(unix)] File, #[cfg(not(unix))] Vec<u8>);
 
 #[cfg(unix)]
-pub(super) use self::file::Store;
-#[cfg(not(unix))]
-pub(super) use self::memory::Store;
+impl Store {
+    pub(super) fn new() -> io::Result<Self> {
+        tempfile::tempfile().map(Self)
+    }
 
-#[cfg(unix)]
-mod file {
-    use std::{fs::File, io::Write, os::unix::fs::FileExt};
+    pub(super) fn append(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.0.write_all(octets)
+    }
 
-    use super::io;
-
-    /// A temporary file.
-    #[derive(Debug)]
-    pub(in crate::order) struct Store(File);
-
-    impl Store {
-        pub(in crate::order) fn new() -> io::Result<Self> {
-            tempfile::tempfile().map(Self)
-        }
-
-        /// Appends octets.
-        pub(in crate::order) fn append(&mut self, octets: &[u8]) -> io::Result<()> {
-            self.0.write_all(octets)
-        }
-
-        /// Reads octets from `at` on.
-        pub(in crate::order) fn read(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
-            self.0.read_exact_at(octets, at)
-        }
+    pub(super) fn read(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
+        self.0.read_exact_at(octets, at)
     }
 }
 
 #[cfg(not(unix))]
-mod memory {
-    use super::io;
+impl Store {
+    #[expect(clippy::unnecessary_wraps, reason = "a file can fail")]
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(Vec::new()))
+    }
 
-    /// Octets in memory.
-    #[derive(Debug)]
-    pub(in crate::order) struct Store(Vec<u8>);
+    pub(super) fn append(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.0
+            .try_reserve(octets.len())
+            .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.0.extend_from_slice(octets);
+        Ok(())
+    }
 
-    impl Store {
-        #[expect(clippy::unnecessary_wraps, reason = "a file can fail")]
-        pub(in crate::order) fn new() -> io::Result<Self> {
-            Ok(Self(Vec::new()))
-        }
-
-        /// Appends octets.
-        pub(in crate::order) fn append(&mut self, octets: &[u8]) -> io::Result<()> {
-            let room = self.0.try_reserve(octets.len());
-            room.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-            self.0.extend_from_slice(octets);
-            Ok(())
-        }
-
-        /// Reads octets from `at` on.
-        pub(in crate::order) fn read(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
-            let found = usize::try_from(at)
-                .ok()
-                .and_then(|at| self.0.get(at..at + octets.len()));
-            let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
-            octets.copy_from_slice(found);
-            Ok(())
-        }
+    pub(super) fn read(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
+        let from = usize::try_from(at).ok().and_then(|at| self.0.get(at..));
+        let found = from.and_then(|from| from.get(..octets.len()));
+        octets.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
     }
 }
