@@ -58,19 +58,6 @@ impl Direction {
         }
     }
 
-    /// Records the segment size that the receiver permits (RFC 9293 §3.7.1); timestamps take 12
-    /// octets of it.
-    pub(crate) fn permit(&mut self, mss: u16, has_stamps: bool) {
-        self.sender
-            .permit(i64::from(mss) - if has_stamps { 12 } else { 0 });
-    }
-
-    /// Records the segment size of this direction's own SYN.
-    pub(crate) fn accept(&mut self, mss: u16, has_stamps: bool) {
-        self.sender
-            .accept(i64::from(mss) - if has_stamps { 12 } else { 0 });
-    }
-
     /// Whether data or an acknowledgment belongs to the SYN that opened this direction.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.counts.data_packets > 0 || self.scoreboard.acknowledged.una >= 0
@@ -125,10 +112,11 @@ impl Direction {
         self.counts.packets += 1;
         self.scoreboard.ids.see(segment);
         if let Some(ack) = segment.ack {
-            self.sender.prove(ack);
+            // All earlier packets of the peer have arrived.
+            self.sender.view.prove(ack);
         }
         self.arrive(segment.time, segment.echo(), delays);
-        self.sender.begin(self.scoreboard.next);
+        self.sender.view.was_drained = self.sender.view.una >= self.scoreboard.next;
         self.settle(segment.time, delays, budget);
         let Some(sent) = self.scoreboard.range(segment) else {
             self.counts.implausible += 1;
@@ -152,7 +140,7 @@ impl Direction {
         if segment.payload > 0 {
             self.counts.sent += u64::from(segment.payload);
             self.counts.data_packets += 1;
-            self.sender.see_data(segment);
+            self.sender.size.see(segment);
             self.delivered
                 .send(sent.start, sent.start + i64::from(segment.payload));
         }
@@ -234,7 +222,7 @@ impl Direction {
                 .lose(left, sent.start.max(0), conditions.is_queued);
         }
         if self.sender.change_phase(trigger, self.scoreboard.next) {
-            self.account.begin_recovery(start);
+            self.account.episodes.begin(start);
         }
     }
 
@@ -250,7 +238,7 @@ impl Direction {
         match self.scoreboard.enter(sent, timer, mss, conditions.delays) {
             Entry::New => {
                 if self.sender.is_probing(sent) {
-                    self.scoreboard.see_probe(sent);
+                    self.scoreboard.probe = Some(sent.start);
                 }
                 None
             }
@@ -389,7 +377,7 @@ impl Direction {
         self.deliver(segment, una, is_current);
         if segment.has(SYN) {
             if let Some(sample) = summary.sample {
-                self.path.opened(sample);
+                self.path.after.least.see(sample);
             }
         } else if is_current {
             let top = self.scoreboard.top(una);
@@ -403,7 +391,7 @@ impl Direction {
         if is_current {
             self.counts.zero_windows += u64::from(window == Some(0));
             let least = delays.to_receiver.or(self.rtt.min).unwrap_or(0);
-            self.sender.expect(Arrival {
+            self.sender.view.push(Arrival {
                 time: time + delays.back(),
                 una,
                 sacked: self.scoreboard.acknowledged.sacked.octets(),
@@ -440,7 +428,8 @@ impl Direction {
     /// Distributes the information derived from an acknowledgment.
     fn take(&mut self, summary: &AckSummary) {
         if summary.is_sack_new {
-            self.sender.see_gap();
+            // Data arrived above a gap: the window need not grow with such acknowledgments.
+            self.sender.releases.pattern.disturb();
         }
         for late in &summary.late {
             self.path.late(late.octets, late.beyond, late.by);
@@ -449,7 +438,7 @@ impl Direction {
         if summary.holes > 0 {
             self.counts.capture_gaps += summary.holes;
             self.counts.unseen_octets += u64::try_from(summary.unseen_octets).unwrap_or_default();
-            self.account.miss();
+            self.account.has_gap = true;
         }
     }
 
@@ -485,7 +474,7 @@ impl Direction {
 
     /// Judges pieces whose waiting time is over.
     fn settle(&mut self, now: Nanos, delays: Delays, budget: &mut Budget) {
-        while let Some(piece) = self.scoreboard.take_settled(now) {
+        while let Some(piece) = self.scoreboard.settling.take_due(now) {
             self.judge(&piece, delays, budget);
         }
     }
@@ -523,7 +512,7 @@ impl Direction {
     pub(crate) fn finish(&mut self, end: Nanos, delays: Delays, peer: Peer, budget: &mut Budget) {
         self.arrive(end, None, delays);
         self.settle(Nanos::MAX, delays, budget);
-        while let Some(piece) = self.scoreboard.take_lowest() {
+        while let Some(piece) = self.scoreboard.pieces.take_lowest() {
             self.judge(&piece, delays, budget);
         }
         self.ledger.finish(budget);

@@ -31,7 +31,7 @@ pub(crate) struct Learned {
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) clock: Clock,
-    episodes: Episodes,
+    pub(crate) episodes: Episodes,
     pub(crate) unread: Unread,
     /// Time of the application after the FIN, or after the last data of both ends.
     pub(crate) closing: Nanos,
@@ -44,7 +44,7 @@ pub(crate) struct Account {
     /// Total time for which the peer had held its messages back when the last segment was sent.
     peer: Nanos,
     /// The capture has lost packets since the last segment.
-    has_gap: bool,
+    pub(crate) has_gap: bool,
 }
 
 impl Account {
@@ -62,11 +62,6 @@ impl Account {
             ..Wait::default()
         };
         self.clock.spend(time, &wait);
-    }
-
-    /// Data is missing from the capture.
-    pub(crate) fn miss(&mut self) {
-        self.has_gap = true;
     }
 
     /// An acknowledgment reaches the sender.
@@ -183,11 +178,6 @@ impl Account {
     fn see_full_window(&mut self, time: Nanos) {
         let full = self.clock.shares.of(Limit::ReceiveWindow);
         self.unread.wait(time, full);
-    }
-
-    /// A fast recovery begins.
-    pub(crate) fn begin_recovery(&mut self, start: Nanos) {
-        self.episodes.begin(start);
     }
 
     /// Adds time of fast recovery to the current one, and perhaps a retransmission.

@@ -422,9 +422,11 @@ impl Connection {
     /// Records the options of a SYN.
     fn announce(&mut self, segment: &Segment, from: usize) {
         if let Some(mss) = segment.mss {
-            let has_stamps = segment.stamps.is_some();
-            self.directions[1 - from].permit(mss, has_stamps);
-            self.directions[from].accept(mss, has_stamps);
+            // Timestamps take 12 octets of it (RFC 9293 §3.7.1).
+            let stamps = if segment.stamps.is_some() { 12 } else { 0 };
+            let octets = i64::from(mss) - stamps;
+            self.directions[1 - from].sender.size.permit(octets);
+            self.directions[from].sender.size.accepted = octets;
         }
         let own = &mut self.announced[from];
         own.scale = segment.scale;
@@ -432,7 +434,7 @@ impl Connection {
         own.lacks_scale = segment.scale.is_none() && segment.has_all_options;
         // The capture may end before the option.
         own.has_sack = segment.sack_permitted || !segment.has_all_options;
-        self.directions[1 - from].path.announce(segment.mss);
+        self.directions[1 - from].path.announced = segment.mss.map(i64::from);
     }
 
     /// Records the end of the handshake: the first packet that is neither a SYN nor a RST.

@@ -36,12 +36,12 @@ pub(crate) struct Scoreboard {
     /// One past the highest octet that passed. Acknowledgments show others that were not captured.
     passed: i64,
     /// The octet of a probe of a closed window.
-    probe: Option<i64>,
+    pub(crate) probe: Option<i64>,
     /// `next` is after a FIN.
     pub(crate) has_fin: bool,
-    pieces: Pieces,
+    pub(crate) pieces: Pieces,
     pub(crate) acknowledged: Acknowledged,
-    settling: Settling,
+    pub(crate) settling: Settling,
     gaps: Gaps,
     pub(crate) ids: Identifications,
     pub(crate) octets: Octets,
@@ -270,11 +270,6 @@ impl Scoreboard {
             })
     }
 
-    /// Records a probe of one octet against a closed window.
-    pub(crate) fn see_probe(&mut self, sent: &Transmission<'_>) {
-        self.probe = Some(sent.start);
-    }
-
     /// Whether a segment of new data begins with the octet of a probe, which the receiver discarded
     /// (RFC 9293 §3.8.6.1).
     fn repeats_probe(&self, start: i64, end: i64) -> bool {
@@ -500,15 +495,5 @@ impl Scoreboard {
         if ack.una > self.next {
             self.reach(ack.una);
         }
-    }
-
-    /// The next piece that can be judged at `now`.
-    pub(crate) fn take_settled(&mut self, now: Nanos) -> Option<Piece> {
-        self.settling.take_due(now)
-    }
-
-    /// Removes and returns the lowest unacknowledged piece.
-    pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
-        self.pieces.take_lowest()
     }
 }

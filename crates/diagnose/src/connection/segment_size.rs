@@ -49,21 +49,18 @@ pub(crate) struct SegmentSize {
     seen: u32,
     /// The MSS derived from them, stored because each packet queries it.
     mss: i64,
-    /// The size that the receiver permits, and that the sender itself does.
+    /// The size that the receiver permits, and that the sender's own SYN does: most senders' segments
+    /// are no larger.
     permitted: i64,
-    accepted: i64,
+    pub(crate) accepted: i64,
     run: Run,
 }
 
 impl SegmentSize {
+    /// Records the size that the receiver permits.
     pub(crate) fn permit(&mut self, octets: i64) {
         self.permitted = octets;
         self.mss = self.find();
-    }
-
-    /// Records the size that the sender's own SYN permits: most senders' segments are no larger.
-    pub(crate) fn accept(&mut self, octets: i64) {
-        self.accepted = octets;
     }
 
     /// Records a segment with data.

@@ -62,7 +62,7 @@ pub(crate) struct Interval {
 pub(crate) struct Sender {
     pub(crate) view: View,
     phase: Phase,
-    size: SegmentSize,
+    pub(crate) size: SegmentSize,
     pub(crate) releases: Releases,
 }
 
@@ -103,16 +103,6 @@ impl Sender {
         self.releases.last.is_some_and(|last| last.is_small)
     }
 
-    /// Records the segment size that the receiver permits.
-    pub(crate) fn permit(&mut self, octets: i64) {
-        self.size.permit(octets);
-    }
-
-    /// Records the segment size that the sender itself permits.
-    pub(crate) fn accept(&mut self, octets: i64) {
-        self.size.accept(octets);
-    }
-
     /// Whether the last segment may have waited for the application: all data had been acknowledged
     /// when it was sent.
     pub(crate) fn may_be_late(&self) -> bool {
@@ -122,21 +112,6 @@ impl Sender {
     /// Whether an acknowledgment released the last segments, or the sender had more data to send.
     pub(crate) fn is_released(&self) -> bool {
         self.releases.train.is_released || self.has_more()
-    }
-
-    /// Records an acknowledgment that passed the capture point.
-    pub(crate) fn expect(&mut self, arrival: Arrival) {
-        self.view.push(arrival);
-    }
-
-    /// Records that the sender acknowledges the peer's data up to `ack`.
-    pub(crate) fn prove(&mut self, ack: u32) {
-        self.view.prove(ack);
-    }
-
-    /// Records that data arrived above a gap: the window need not grow with such acknowledgments.
-    pub(crate) fn see_gap(&mut self) {
-        self.releases.pattern.disturb();
     }
 
     /// Delivers the next acknowledgment that is due.
@@ -149,16 +124,6 @@ impl Sender {
     /// Whether the sender has enough duplicate acknowledgments to begin a recovery.
     pub(crate) fn may_recover(&self) -> bool {
         self.phase == Phase::Open && self.view.duplicates >= DUP_THRESH
-    }
-
-    /// Begins the transmission of a packet when all data below `next` had been sent.
-    pub(crate) fn begin(&mut self, next: i64) {
-        self.view.was_drained = self.view.una >= next;
-    }
-
-    /// Records a segment with data.
-    pub(crate) fn see_data(&mut self, segment: &Segment) {
-        self.size.see(segment);
     }
 
     /// The shortest timer that may have sent the segment, if it follows a pause of that length. A

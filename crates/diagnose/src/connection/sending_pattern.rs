@@ -113,20 +113,21 @@ pub(crate) struct Pattern {
     level: Level,
     has_lost: bool,
     /// The times between trains of this round, and whether they are even in most rounds.
-    spacing: Spacing,
+    pub(crate) spacing: Spacing,
     even: Habit,
 }
 
 /// The times between the trains of segments of a round.
 #[derive(Debug, Default)]
-struct Spacing {
+pub(crate) struct Spacing {
     count: Nanos,
     sum: Nanos,
     widest: Nanos,
 }
 
 impl Spacing {
-    fn see(&mut self, time: Nanos) {
+    /// Records the time between two trains of segments.
+    pub(crate) fn see(&mut self, time: Nanos) {
         self.count += 1;
         self.sum += time;
         self.widest = self.widest.max(time);
@@ -370,11 +371,6 @@ impl Pattern {
     /// Whether most segments follow acknowledgments.
     pub(crate) fn is_clocked(&self) -> bool {
         self.clocked.holds(8)
-    }
-
-    /// Records the time between two trains of segments.
-    pub(crate) fn see_spacing(&mut self, time: Nanos) {
-        self.spacing.see(time);
     }
 
     /// Whether the sender spreads its segments over each round trip, and no acknowledgment releases

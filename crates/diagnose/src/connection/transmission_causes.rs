@@ -124,7 +124,7 @@ impl Releases {
             }
         }
         if !is_burst && self.last.is_some() {
-            self.pattern.see_spacing(since);
+            self.pattern.spacing.see(since);
         }
         if let Some(stamp) = stamp.filter(|_| !is_burst) {
             self.pattern.see_stamp(stamp, time);

@@ -11,13 +11,13 @@ const BELOW: f64 = 0.534;
 
 /// The smallest samples, in ascending order.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Least {
+pub(crate) struct Least {
     kept: [Nanos; KEPT],
     count: usize,
 }
 
 impl Least {
-    pub(super) fn see(&mut self, sample: Nanos) {
+    pub(crate) fn see(&mut self, sample: Nanos) {
         if self.count == KEPT && sample >= self.kept[KEPT - 1] {
             return;
         }

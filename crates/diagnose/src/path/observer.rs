@@ -57,7 +57,7 @@ const UDP: i64 = 28;
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     pub(super) before: Side,
-    pub(super) after: Side,
+    pub(crate) after: Side,
     pub(super) lost: Lost,
     pub(super) reductions: Reductions,
     pub(super) rounds: Rounds,
@@ -67,7 +67,7 @@ pub(crate) struct Observer {
     /// When the last packet of the sender passed that gave a sample.
     sender_at: Option<Nanos>,
     /// The MSS that the receiver announced.
-    announced: Option<i64>,
+    pub(crate) announced: Option<i64>,
     largest: i64,
     pub(super) has_stamps: bool,
     is_v6: bool,
@@ -95,11 +95,6 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Records the MSS of the receiver's SYN.
-    pub(crate) fn announce(&mut self, mss: Option<u16>) {
-        self.announced = mss.map(i64::from);
-    }
-
     pub(crate) fn window(&mut self, window: Option<i64>) {
         self.largest_window = self.largest_window.max(window.unwrap_or(0));
     }
@@ -267,11 +262,6 @@ impl Observer {
             self.after
                 .advance(time, top, octets, sample, mss + headers, wire);
         }
-    }
-
-    /// Records the acknowledgment of a SYN.
-    pub(crate) fn opened(&mut self, sample: Nanos) {
-        self.after.least.see(sample);
     }
 
     /// Records original data of `octets` that came late, after `beyond` octets of later data.

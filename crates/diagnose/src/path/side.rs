@@ -33,9 +33,9 @@ struct Mark {
 
 /// Observations of one side.
 #[derive(Debug, Default)]
-pub(super) struct Side {
+pub(crate) struct Side {
     /// Minima of all samples, including the handshake, and of full segments.
-    pub(super) least: Least,
+    pub(crate) least: Least,
     pub(super) full: Least,
     pub(super) recent: Recent,
     pub(super) bins: Bins,
