@@ -34,10 +34,11 @@ impl Omit {
 }
 
 /// The name of a connection's direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DirectionName {
     /// From `a` to `b`.
+    #[default]
     AToB,
     /// From `b` to `a`.
     BToA,

@@ -159,13 +159,19 @@ impl Delivered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    /// Segments that arrived within the window and beyond it, and that were lost there.
+    fn counts(delivered: &Delivered) -> [[u64; 2]; 2] {
+        let counts = delivered.counts;
+        let arrived = [counts.arrived_within, counts.arrived_beyond];
+        [arrived, [counts.lost_within, counts.lost_beyond]]
+    }
 
     #[test]
     fn a_segment_that_arrived_in_parts_counts_as_large_as_its_parts() {
         let mut delivered = Delivered::default();
-        delivered.send(0, 1448);
-        delivered.send(0, 500);
-        delivered.send(500, 1448);
+        for (start, end) in [(0, 1448), (0, 500), (500, 1448)] {
+            delivered.send(start, end);
+        }
         delivered.acknowledge(1448);
         assert_eq!(delivered.largest, 500);
         delivered.send(1448, 2448);
@@ -176,29 +182,14 @@ mod tests {
     #[test]
     fn a_retransmission_beyond_the_window_that_arrives_clears_the_path() {
         let mut delivered = Delivered::default();
-        delivered.announce(0, 64);
-        delivered.send(0, 1000);
-        delivered.send(0, 1000);
-        delivered.acknowledge(1000);
-        assert_eq!(
-            (
-                delivered.counts.arrived_beyond,
-                delivered.counts.lost_beyond
-            ),
-            (1, 0)
-        );
-        delivered.announce(1000, 500);
-        delivered.send(1000, 2000);
-        delivered.announce(1000, 1000);
-        delivered.send(1000, 2000);
-        delivered.acknowledge(2000);
-        assert_eq!(
-            (
-                delivered.counts.arrived_beyond,
-                delivered.counts.lost_beyond
-            ),
-            (1, 1)
-        );
+        for (una, windows, expected) in [(0, [64, 64], [1, 0]), (1000, [500, 1000], [1, 1])] {
+            for window in windows {
+                delivered.announce(una, window);
+                delivered.send(una, una + 1000);
+            }
+            delivered.acknowledge(una + 1000);
+            assert_eq!(counts(&delivered).map(|[_, beyond]| beyond), expected);
+        }
     }
 
     #[test]
@@ -209,22 +200,12 @@ mod tests {
         delivered.send(1000, 2000);
         delivered.acknowledge(2000);
         delivered.announce(2000, 64);
-        delivered.send(2000, 3000);
-        delivered.send(3000, 4000);
-        delivered.send(4000, 5000);
+        for start in [2000, 3000, 4000] {
+            delivered.send(start, start + 1000);
+        }
         delivered.select(3000, 4000);
         delivered.send(2000, 3000);
         delivered.finish();
-        assert_eq!(
-            (
-                delivered.counts.arrived_within,
-                delivered.counts.arrived_beyond
-            ),
-            (2, 1)
-        );
-        assert_eq!(
-            (delivered.counts.lost_within, delivered.counts.lost_beyond),
-            (0, 2)
-        );
+        assert_eq!(counts(&delivered), [[2, 1], [0, 2]]);
     }
 }

@@ -106,34 +106,31 @@ impl Policing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ROUND_TRIP: Nanos = 40 * MILLISECOND;
-
-    /// Losses at these times in milliseconds, after these kilobytes.
-    fn rate(losses: &[(i64, i64)]) -> Option<f64> {
+    /// The rate in kB/s for losses at these times in milliseconds, after these kilobytes.
+    fn rate(losses: &[(i64, i64)], is_queued: bool) -> Option<f64> {
         let mut policing = Policing::default();
         for (ms, kilobytes) in losses {
-            policing.lose(ms * MILLISECOND, kilobytes * 1000, false);
+            policing.lose(ms * MILLISECOND, kilobytes * 1000, is_queued);
         }
-        policing.rate(ROUND_TRIP)
+        policing.rate(40 * MILLISECOND).map(|rate| rate / 1e3)
     }
 
     #[test]
     fn six_losses_on_a_line_show_a_policer() {
-        let found = rate(&[
+        let losses = [
             (200, 150),
             (1200, 651),
             (2600, 1349),
             (3400, 1751),
             (5000, 2549),
             (5600, 2850),
-        ]);
-        assert!(found.is_some_and(|rate| (rate / 500e3 - 1.0).abs() < 0.02));
+        ];
+        assert!(rate(&losses, false).is_some_and(|rate| (490.0..510.0).contains(&rate)));
     }
 
     #[test]
-    fn random_losses_show_no_policer() {
-        let found = rate(&[
+    fn losses_at_random_or_of_a_queue_show_no_policer() {
+        let random = [
             (200, 150),
             (1200, 500),
             (1600, 900),
@@ -142,16 +139,9 @@ mod tests {
             (5600, 2850),
             (6000, 2900),
             (8000, 4500),
-        ]);
-        assert_eq!(found, None);
-    }
-
-    #[test]
-    fn losses_of_a_queue_show_no_policer() {
-        let mut policing = Policing::default();
-        for step in 0..20 {
-            policing.lose(step * 500 * MILLISECOND, step * 250_000, true);
-        }
-        assert_eq!(policing.rate(ROUND_TRIP), None);
+        ];
+        assert_eq!(rate(&random, false), None);
+        let even: Vec<_> = (0..20).map(|step| (step * 500, step * 250)).collect();
+        assert_eq!(rate(&even, true), None);
     }
 }

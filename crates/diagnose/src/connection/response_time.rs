@@ -134,18 +134,19 @@ mod tests {
         for stamp in 0..5 {
             host.ask(100 + stamp, i64::from(stamp) * MILLISECOND);
         }
-        assert_eq!(host.answer(103, 13 * MILLISECOND), Some(10 * MILLISECOND));
-        assert_eq!(host.answer(103, 20 * MILLISECOND), None);
-        assert_eq!(host.answer(104, 15 * MILLISECOND), Some(11 * MILLISECOND));
+        for (echo, ms, took) in [(103, 13, Some(10)), (103, 20, None), (104, 15, Some(11))] {
+            let took = took.map(|took| took * MILLISECOND);
+            assert_eq!(host.answer(echo, ms * MILLISECOND), took);
+        }
     }
 
     #[test]
     fn answers_of_one_round_trip_count_once() {
         let mut host = Turnaround::default();
         host.sample(10 * MILLISECOND);
-        assert!(host.busy(0, 10 * MILLISECOND));
-        assert!(!host.busy(5 * MILLISECOND, 40 * MILLISECOND));
-        assert!(host.busy(12 * MILLISECOND, 30 * MILLISECOND));
+        for (at, took, counts) in [(0, 10, true), (5, 40, false), (12, 30, true)] {
+            assert_eq!(host.busy(at * MILLISECOND, took * MILLISECOND), counts);
+        }
         assert_eq!(host.recent(), Some(10 * MILLISECOND));
     }
 

@@ -172,40 +172,34 @@ impl Stretch {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     /// Sixteen blocks before a step and sixteen after it: round-trip time in milliseconds, amount
     /// in flight, and octets per millisecond.
     fn changes(before: (i64, i64, i64), after: (i64, i64, i64)) -> usize {
         let mut route = Route::default();
         let (mut time, mut passed) = (0, 0);
         for (round_trip, flight, rate) in [before, after] {
+            let took = round_trip * MILLISECOND;
             for _ in 0..16 * BLOCK {
                 time += 10 * MILLISECOND;
                 passed += 10 * rate;
                 let sample = Sample {
                     time,
-                    took: round_trip * MILLISECOND,
+                    took,
                     flight,
                     passed,
                 };
-                route.see(sample, round_trip * MILLISECOND);
+                route.see(sample, took);
             }
         }
         route.changes.len()
     }
 
     #[test]
-    fn a_step_at_the_same_flight_is_another_route() {
+    fn a_step_without_a_queue_is_another_route() {
         assert_eq!(changes((20, 10_000, 500), (60, 10_000, 166)), 1);
-    }
-
-    #[test]
-    fn a_shorter_route_holds_less_and_is_faster() {
+        // A shorter route holds less and is faster.
         assert_eq!(changes((34, 10_000, 300), (11, 7_000, 600)), 1);
-    }
-
-    #[test]
-    fn a_queue_that_drains_is_not_another_route() {
+        // A queue drains.
         assert_eq!(changes((34, 100_000, 3_000), (21, 62_000, 3_000)), 0);
     }
 }

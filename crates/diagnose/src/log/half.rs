@@ -215,23 +215,18 @@ impl Half {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     #[test]
     fn a_gap_leaves_a_block_and_its_retransmission_fills_it() {
         let mut half = Half::default();
-        for number in 0..4 {
-            let start = i64::try_from(number).expect("small") * 100;
+        for (number, start) in (0..4).zip((0..).step_by(100)) {
             half.send(number, &[(start, start + 100)], 100, start);
         }
-        let acks = half.acknowledge(&[(0, 0), (2, 3)]);
-        assert_eq!(
-            acks,
-            [Ack {
-                una: 100,
-                blocks: vec![(200, 400)],
-                echo: stamp(3)
-            }]
-        );
+        let block = Ack {
+            una: 100,
+            blocks: vec![(200, 400)],
+            echo: stamp(3),
+        };
+        assert_eq!(half.acknowledge(&[(0, 0), (2, 3)]), [block]);
         half.send(4, &[(100, 200)], 100, 400);
         assert_eq!(half.flight, 200);
         let acks = half.acknowledge(&[(0, 0), (2, 4)]);

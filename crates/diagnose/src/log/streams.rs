@@ -230,6 +230,12 @@ fn push(ranges: &mut Vec<(i64, i64)>, start: i64, end: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    fn from_start() -> Streams {
+        Streams {
+            is_from_start: true,
+            ..Streams::default()
+        }
+    }
 
     fn placed(streams: &mut Streams, id: u64, offset: u64, length: u64) -> Vec<(i64, i64)> {
         let mut ranges = Vec::new();
@@ -240,23 +246,20 @@ mod tests {
 
     #[test]
     fn streams_share_a_sequence_and_retransmissions_keep_their_place() {
-        let mut streams = Streams {
-            is_from_start: true,
-            ..Streams::default()
-        };
+        let mut streams = from_start();
         assert_eq!(placed(&mut streams, 0, 0, 100), [(0, 100)]);
         assert_eq!(placed(&mut streams, 4, 0, 50), [(100, 150)]);
         assert_eq!(placed(&mut streams, 0, 100, 100), [(150, 250)]);
         // One frame repeats parts of two frames, and continues.
         assert_eq!(placed(&mut streams, 0, 50, 200), [(50, 100), (150, 300)]);
+        // Missing data keeps its place.
+        assert_eq!(placed(&mut streams, 8, 100, 100), [(400, 500)]);
+        assert_eq!(placed(&mut streams, 8, 0, 100), [(300, 400)]);
     }
 
     #[test]
     fn a_packet_that_repeats_many_pieces_has_few_ranges() {
-        let mut streams = Streams {
-            is_from_start: true,
-            ..Streams::default()
-        };
+        let mut streams = from_start();
         // The data of two streams in turns, so that no two pieces are adjacent in the sequence.
         for number in 0..2_000 {
             placed(&mut streams, 0, number * 10, 10);
@@ -269,21 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn missing_data_keeps_its_place() {
-        let mut streams = Streams {
-            is_from_start: true,
-            ..Streams::default()
-        };
-        assert_eq!(placed(&mut streams, 0, 100, 100), [(100, 200)]);
-        assert_eq!(placed(&mut streams, 0, 0, 100), [(0, 100)]);
-    }
-
-    #[test]
     fn the_edge_is_the_least_of_both_limits() {
-        let mut streams = Streams {
-            is_from_start: true,
-            ..Streams::default()
-        };
+        let mut streams = from_start();
         assert_eq!(streams.edge(0), None);
         streams.permit(1000);
         assert_eq!(streams.edge(0), Some(1000));

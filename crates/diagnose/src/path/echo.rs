@@ -94,17 +94,16 @@ impl Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    const fn answer(time: Nanos, is_further: bool) -> Option<Answer> {
+        Some(Answer { time, is_further })
+    }
 
     #[test]
     fn an_echo_is_timed_from_the_first_packet_with_its_stamp() {
         let mut echo = Echo::default();
         echo.ask(7, 100);
         echo.ask(7, 150);
-        let first = Answer {
-            time: 900,
-            is_further: false,
-        };
-        assert_eq!(echo.answer(7, 1_000), Some(first));
+        assert_eq!(echo.answer(7, 1_000), answer(900, false));
         // It is unknown which of the two released it.
         assert_eq!(echo.answer(7, 1_200), None);
     }
@@ -113,12 +112,8 @@ mod tests {
     fn data_of_one_burst_is_timed_from_the_same_packet() {
         let mut echo = Echo::default();
         echo.ask(7, 100);
-        assert!(echo.answer(7, 1_000).is_some_and(|one| !one.is_further));
-        let further = Answer {
-            time: 1_100,
-            is_further: true,
-        };
-        assert_eq!(echo.answer(7, 1_200), Some(further));
+        assert_eq!(echo.answer(7, 1_000), answer(900, false));
+        assert_eq!(echo.answer(7, 1_200), answer(1_100, true));
         assert_eq!(echo.answer(6, 1_300), None);
     }
 }

@@ -39,7 +39,7 @@ const LEAST_REDUCTIONS: usize = 3;
 const CUBIC: std::ops::Range<f64> = 0.66..0.73;
 
 /// Properties of the connection that its observer lacks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) direction: DirectionName,
     pub(crate) start: Nanos,
@@ -326,26 +326,12 @@ fn jitter(side: &Side) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::SECOND;
 
     #[test]
     fn a_handful_of_segments_yields_no_model() {
         let facts = Facts {
-            direction: DirectionName::AToB,
-            start: 0,
-            duration: SECOND,
             octets: 5 * 1448,
-            is_closed: true,
-            is_from_start: true,
-            sack: true,
-            to_sender: None,
-            to_receiver: None,
-            paced: 0.0,
-            window_limited: 0.0,
-            buffer_limited: 0.0,
-            held: Held::default(),
-            highest_flight: 0,
-            median_rtt: None,
+            ..Facts::default()
         };
         let observer = Observer::default();
         assert!(observer.model(&facts, &Observer::default()).is_none());

@@ -138,7 +138,6 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     #[test]
     fn widened_bins_keep_every_count() {
         let mut bins = Bins::default();
@@ -149,29 +148,17 @@ mod tests {
         assert!(bins.from(5_000).abs_diff(5_000) <= 160);
     }
 
-    /// Three packets, a microsecond apart.
-    fn recent() -> Recent {
+    #[test]
+    fn the_samples_around_a_packet_are_found() {
         let mut recent = Recent::default();
         for (sent, sample) in [(0, 1_000), (1_000, 3_000), (2_000, 2_000)] {
             recent.see(sent, sample, true);
         }
-        recent
-    }
-
-    #[test]
-    fn a_queue_drains_by_the_time_that_passes() {
-        let recent = recent();
-        // The next packet passed 500 later and waited for 2,000.
+        for (time, before) in [(500, 1_000), (1_500, 3_000), (5_000, 2_000), (-1, 1_000)] {
+            assert_eq!(recent.around(time), Some(before));
+        }
+        // The next packet passed 500 later and waited for 2,000: a queue drains by the time that passes.
         assert_eq!(recent.most_after(1_500), Some(2_500));
         assert_eq!(recent.most_after(2_000), None);
-    }
-
-    #[test]
-    fn the_sample_before_is_found() {
-        let recent = recent();
-        assert_eq!(recent.around(500), Some(1_000));
-        assert_eq!(recent.around(1_500), Some(3_000));
-        assert_eq!(recent.around(5_000), Some(2_000));
-        assert_eq!(recent.around(-1), Some(1_000));
     }
 }
