@@ -14,9 +14,7 @@
 
 pub mod connection;
 pub mod control;
-mod counters;
 mod entries;
-mod fairness;
 pub mod figures;
 pub mod finding;
 pub mod limit;
@@ -30,7 +28,6 @@ pub mod report;
 pub mod retransmission;
 mod run;
 mod segment;
-mod sequence;
 mod table;
 mod term;
 mod time;

@@ -10,19 +10,17 @@ mod clock;
 mod record;
 mod sorting;
 mod store;
-mod witness;
 
 use std::collections::VecDeque;
 
-pub(crate) use clock::Clock;
+pub(crate) use clock::{Clock, Witness};
 pub(crate) use sorting::Sorting;
-pub(crate) use witness::Witness;
 
 use crate::{
     segment::Segment,
     time::{MILLISECOND, Nanos},
 };
-use witness::advances;
+use clock::advances;
 
 /// The longest time that one connection may span (4.5 years), so that sums and small multiples of
 /// times fit in 64 bits.

@@ -9,7 +9,7 @@ use std::{
 use anabranch_capture::{Counts, Error, Limits, Reader};
 
 use crate::{
-    fairness::fairness,
+    figures::fairness,
     listing::{Listed, Listing},
     order::{Clock, Nearby, Sorting, Witness},
     quic::packets::Flows,

@@ -8,8 +8,7 @@ use std::{
 
 use crate::{
     Bounds,
-    connection::Connection,
-    counters::Counters,
+    connection::{Connection, identifications::Counters},
     finding, next,
     order::LONGEST,
     report::{self, Omitted},

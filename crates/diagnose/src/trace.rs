@@ -10,8 +10,7 @@ use serde::Serialize;
 
 use crate::{
     limit::Limit,
-    segment::{FIN, PSH, RST, SYN, Segment},
-    sequence::Sequence,
+    segment::{FIN, PSH, RST, SYN, Segment, Sequence},
     time::{Nanos, millis, seconds},
 };
 

@@ -1,16 +1,14 @@
 //! The acknowledgments that have passed the capture point. They reach the sender later.
 
 use super::{
-    outstanding::{MOST_TOUCHED, Pieces},
-    pending_verdicts::Settling,
+    outstanding::{MOST_TOUCHED, Pieces, Settling},
+    plausibility::{Block, SackCheck},
     ranges::Ranges,
-    sack_check::{Block, SackCheck},
     sender_view::UNKNOWN,
 };
 use crate::{
     retransmission::piece::{Cover, Piece, Room},
-    segment::{MOST_BLOCKS, Segment},
-    sequence::Sequence,
+    segment::{MOST_BLOCKS, Segment, Sequence},
     time::Nanos,
 };
 

@@ -1,12 +1,10 @@
 //! One direction of a connection: data of one end, and the acknowledgments of the other.
 
 use super::{
-    ack_reaction::Acks,
     acknowledgments::{Ack, AckSummary},
-    counters::Counts,
-    delivered_segments::Delivered,
+    counters::{Counts, Delivered},
     limit_account::{Account, Learned},
-    path_delays::{Conditions, Delays, Peer},
+    path_delays::{Acks, Conditions, Delays, Peer},
     policer::Policing,
     route_change::{Route, Sample},
     rtt::Rtt,

@@ -1,18 +1,18 @@
-//! The account of a direction's time: the limit of each interval, and its corrections by later
-//! verdicts and windows.
+//! The account of a direction's time: the limit of each interval, and its corrections by later verdicts
+//! and windows.
+
+use std::collections::VecDeque;
 
 use super::{
     limit_intervals::Clock,
     path_delays::Peer,
-    recoveries::Episodes,
     sender::Interval,
     sender_view::{Arrival, FURTHEST},
-    slow_reader::Unread,
 };
 use crate::{
     limit::{Limit, Wait},
     retransmission::ledger::Decided,
-    time::Nanos,
+    time::{Nanos, SECOND},
 };
 
 /// The changes when an acknowledgment reaches the sender.
@@ -217,6 +217,168 @@ impl Account {
         if has_fin {
             let after = self.clock.own() - before;
             self.closing = self.closing.max(after);
+        }
+    }
+}
+
+/// Maximum number of stored recoveries.
+const MOST_EPISODES: usize = 64;
+
+/// A fast recovery.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Episode {
+    start: Nanos,
+    pub(crate) end: Option<Nanos>,
+    /// Time attributed to fast recovery, and its beginning: the wait before the first retransmission
+    /// is part of it.
+    pub(crate) spent: Nanos,
+    pub(crate) since: Nanos,
+    /// Its retransmissions, and the number with a verdict.
+    sent: u32,
+    decided: u32,
+    is_spurious: bool,
+}
+
+impl Episode {
+    fn covers(&self, time: Nanos) -> bool {
+        self.start <= time && self.end.is_none_or(|end| time <= end)
+    }
+
+    fn is_decided(&self) -> bool {
+        self.decided >= self.sent
+    }
+
+    /// Every retransmission was spurious.
+    pub(crate) fn was_spurious(&self) -> bool {
+        self.is_spurious && self.is_decided()
+    }
+}
+
+/// The recoveries in order of their start.
+#[derive(Debug, Default)]
+pub(crate) struct Episodes {
+    open: VecDeque<Episode>,
+}
+
+impl Episodes {
+    pub(crate) fn begin(&mut self, start: Nanos) {
+        self.open.push_back(Episode {
+            start,
+            since: start,
+            is_spurious: true,
+            ..Episode::default()
+        });
+    }
+
+    /// Adds time of fast recovery up to `until`, and perhaps a retransmission.
+    pub(crate) fn go_on(&mut self, until: Nanos, spent: Nanos, is_retransmission: bool) {
+        if let Some(episode) = self.open.back_mut().filter(|one| one.end.is_none()) {
+            episode.spent += spent;
+            episode.since = episode.since.min(until - spent);
+            episode.sent += u32::from(is_retransmission);
+        }
+    }
+
+    pub(crate) fn end(&mut self, now: Nanos) {
+        if let Some(episode) = self.open.back_mut() {
+            episode.end.get_or_insert(now);
+        }
+    }
+
+    /// Records the verdict on a retransmission sent at `sent`.
+    pub(crate) fn decide(&mut self, sent: Nanos, is_spurious: bool) {
+        let mut latest = self.open.iter_mut().rev();
+        if let Some(episode) = latest.find(|episode| episode.covers(sent)) {
+            episode.is_spurious &= is_spurious;
+            episode.decided += 1;
+        }
+    }
+
+    /// Removes the oldest recovery if its verdicts are complete, or if there are too many.
+    pub(crate) fn take_closed(&mut self) -> Option<Episode> {
+        let oldest = self.open.front()?;
+        let is_closed = oldest.is_decided() && oldest.end.is_some();
+        if is_closed || self.open.len() > MOST_EPISODES {
+            self.open.pop_front()
+        } else {
+            None
+        }
+    }
+}
+
+/// Longest time from a full window to a shrunk one.
+const PATIENCE: Nanos = 4 * SECOND;
+
+/// At least one in this number of windows must have shrunk.
+const RARE: u32 = 32;
+
+/// Time in which the window was full. A receiver whose application reads slowly differs from one with
+/// a small buffer: its window shrinks while data waits.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    largest: i64,
+    /// The number of windows, and of windows that had shrunk to less than half.
+    seen: u32,
+    shrunk: u32,
+    /// Total time of a full window.
+    sum: Nanos,
+    /// Time with a full window since the window last shrank, and its start.
+    pending: Nanos,
+    since: Nanos,
+    /// The part after which the window shrank to less than half.
+    time: Nanos,
+}
+
+impl Unread {
+    /// Records a window that reaches the sender.
+    pub(crate) fn see_window(&mut self, window: i64) {
+        self.largest = self.largest.max(window);
+        self.seen = self.seen.saturating_add(1);
+        if 2 * window < self.largest {
+            self.shrunk = self.shrunk.saturating_add(1);
+            self.time += std::mem::take(&mut self.pending);
+        }
+    }
+
+    /// Time in which the application had not read. If few windows shrank, the host was busy for a
+    /// moment.
+    pub(crate) fn time(&self) -> Nanos {
+        if self.seen > RARE.saturating_mul(self.shrunk) {
+            0
+        } else {
+            self.time
+        }
+    }
+
+    /// Records the total time for which the window was full.
+    pub(crate) fn wait(&mut self, now: Nanos, sum: Nanos) {
+        let time = sum - std::mem::replace(&mut self.sum, sum);
+        if self.pending == 0 || now - self.since > PATIENCE {
+            self.pending = 0;
+            self.since = now;
+        }
+        self.pending += time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::time::MILLISECOND;
+
+    use super::*;
+
+    #[test]
+    fn windows_that_shrink_repeatedly_show_a_slow_reader() {
+        // One window in five had shrunk; of one in sixty, the host was busy for a moment.
+        for (every, is_slow) in [(5, true), (60, false)] {
+            let mut unread = Unread::default();
+            for turn in 0..100 {
+                let now = turn * 10 * MILLISECOND;
+                let is_small = turn % every == every - 1;
+                unread.see_window(if is_small { 4_000 } else { 10_000 });
+                unread.wait(now, now);
+            }
+            assert_eq!(unread.time() > 500 * MILLISECOND, is_slow);
         }
     }
 }

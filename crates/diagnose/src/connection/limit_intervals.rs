@@ -1,20 +1,18 @@
 //! Attributes each interval of a direction to a limit, and records its pauses.
 
-use super::{
-    intervals::Intervals,
-    sender::{Follows, Interval},
-};
+use super::sender::{Follows, Interval};
 use crate::{
     entries::{Role, Stall},
     limit::{Limit, Wait},
     time::{Nanos, seconds},
+    trace::Span,
 };
 
 /// The limits to which time is attributed until the amount in flight proves constant.
 const LEVEL_SEEN_AS: [Limit; 2] = [Limit::CongestionWindow, Limit::Bottleneck];
 
 /// Pauses that are stored for each direction. All are counted.
-const MOST: usize = 1_000;
+const MOST_STALLS: usize = 1_000;
 
 /// Waits that are stored until later ones confirm that they were for the send buffer.
 const MOST_REFILLS: usize = 16;
@@ -297,7 +295,7 @@ impl Clock {
 
     /// Records a pause of more than a round trip.
     fn pause(&mut self, interval: &Interval, since: Nanos, cause: Limit, is_peers: bool) {
-        if self.stalls.len() >= MOST {
+        if self.stalls.len() >= MOST_STALLS {
             self.stalls_not_kept += 1;
             return;
         }
@@ -313,5 +311,160 @@ impl Clock {
             side: (cause == Limit::Application).then_some(side),
             packets: interval.packets.into_iter().flatten().collect(),
         });
+    }
+}
+
+/// Maximum number of intervals. Beyond it, neighbours are joined under the longer one's limit.
+const MOST_INTERVALS: usize = 20_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: Nanos,
+    end: Nanos,
+    limit: Limit,
+}
+
+/// The time of each limit and, of a connection that is traced, the intervals in order of time, without
+/// gaps. Later events move time from one limit to another, in both alike.
+#[derive(Debug, Default)]
+pub(crate) struct Intervals {
+    spent: [Nanos; Limit::ALL.len()],
+    kept: Option<Vec<Stretch>>,
+}
+
+impl Intervals {
+    /// Keeps the intervals from now on.
+    pub(crate) fn trace(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    pub(crate) fn of(&self, limit: Limit) -> Nanos {
+        self.spent[limit as usize]
+    }
+
+    pub(crate) fn all(&self) -> Nanos {
+        self.spent.iter().sum()
+    }
+
+    pub(crate) fn add(&mut self, start: Nanos, end: Nanos, limit: Limit) {
+        self.spent[limit as usize] += end - start;
+        if let Some(kept) = &mut self.kept {
+            push(kept, Stretch { start, end, limit });
+            if kept.len() > MOST_INTERVALS {
+                let joined = kept.chunks(2).map(|pair| Stretch {
+                    start: pair[0].start,
+                    end: pair[pair.len() - 1].end,
+                    // The first one of the longest.
+                    limit: pair
+                        .iter()
+                        .rev()
+                        .max_by_key(|one| one.end - one.start)
+                        .map_or(limit, |one| one.limit),
+                });
+                *kept = joined.collect();
+            }
+        }
+    }
+
+    /// Moves `time` from one limit to another, within these bounds.
+    pub(crate) fn give(
+        &mut self,
+        from: Limit,
+        to: Limit,
+        time: Nanos,
+        (start, end): (Nanos, Nanos),
+    ) {
+        let time = time.min(self.of(from));
+        self.spent[from as usize] -= time;
+        self.spent[to as usize] += time;
+        let Some(kept) = &mut self.kept else {
+            return;
+        };
+        let first = kept.partition_point(|one| one.end <= start);
+        for one in kept.split_off(first) {
+            if one.limit != from || one.start >= end {
+                push(kept, one);
+                continue;
+            }
+            let (start, end) = (start.max(one.start), end.min(one.end));
+            push(kept, Stretch { end: start, ..one });
+            push(
+                kept,
+                Stretch {
+                    start,
+                    end,
+                    limit: to,
+                },
+            );
+            push(kept, Stretch { start: end, ..one });
+        }
+    }
+
+    /// The intervals in seconds.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let span = |one: &Stretch| (seconds(one.start), seconds(one.end), one.limit);
+        self.kept.iter().flatten().map(span).collect()
+    }
+}
+
+/// Appends an interval, or extends the last one.
+fn push(kept: &mut Vec<Stretch>, next: Stretch) {
+    match kept.last_mut() {
+        Some(last) if last.limit == next.limit => last.end = next.end,
+        _ if next.end > next.start => kept.push(next),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: [Limit; 3] = [Limit::Application, Limit::Pacing, Limit::SendBuffer];
+
+    proptest! {
+        #[test]
+        fn intervals_are_the_times_of_their_moments(steps in prop::collection::vec((0_usize..3, 1_i64..9), 1..30), (start, length) in (-9_i64..200, 0_i64..99)) {
+            let mut intervals = Intervals::default();
+            intervals.trace();
+            let mut moments = Vec::new();
+            for (limit, time) in steps {
+                let at = i64::try_from(moments.len()).expect("few");
+                intervals.add(at, at + time, LIMITS[limit]);
+                moments.extend((0..time).map(|_| LIMITS[limit]));
+            }
+            let (from, to) = (LIMITS[0], LIMITS[1]);
+            let mut moved = 0;
+            for (at, limit) in (0..).zip(&mut moments) {
+                if *limit == from && (start..start + length).contains(&at) {
+                    *limit = to;
+                    moved += 1;
+                }
+            }
+            intervals.give(from, to, moved, (start, start + length));
+            let kept = intervals.kept.as_ref().expect("traced");
+            prop_assert!(kept.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].limit != pair[1].limit));
+            let found: Vec<_> = kept.iter().flat_map(|one| (one.start..one.end).map(|_| one.limit)).collect();
+            prop_assert_eq!(&found, &moments);
+            for limit in LIMITS {
+                let time = moments.iter().filter(|one| **one == limit).count();
+                prop_assert_eq!(usize::try_from(intervals.of(limit)), Ok(time));
+            }
+        }
+    }
+
+    #[test]
+    fn many_intervals_are_joined_without_gaps() {
+        let mut intervals = Intervals::default();
+        intervals.trace();
+        for step in 0..100_000 {
+            intervals.add(step, step + 1, LIMITS[usize::from(step % 2 == 0)]);
+        }
+        let kept = intervals.kept.expect("traced");
+        assert!(kept.len() <= MOST_INTERVALS);
+        assert!(kept.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!((kept[0].start, kept[kept.len() - 1].end), (0, 100_000));
     }
 }

@@ -1,41 +1,30 @@
 //! A TCP connection as both of its senders saw it.
 
-pub(crate) mod ack_reaction;
 pub(crate) mod acknowledgments;
 pub(crate) mod announcements;
-pub(crate) mod captured_octets;
 pub(crate) mod copies;
 pub(crate) mod counters;
-pub(crate) mod data_gaps;
-pub(crate) mod delivered_segments;
 pub(crate) mod direction;
 pub(crate) mod handshake;
 pub(crate) mod identifications;
-pub(crate) mod intervals;
 pub(crate) mod limit_account;
 pub(crate) mod limit_intervals;
 pub(crate) mod outstanding;
 pub(crate) mod path_delays;
-pub(crate) mod pending_verdicts;
+pub(crate) mod plausibility;
 pub(crate) mod policer;
 pub(crate) mod ranges;
-pub(crate) mod recoveries;
 pub(crate) mod request;
-pub(crate) mod response_time;
 pub(crate) mod route_change;
 pub(crate) mod rtt;
-pub(crate) mod sack_check;
 mod scene;
 pub(crate) mod scoreboard;
 pub(crate) mod segment_size;
 pub(crate) mod sender;
 pub(crate) mod sender_view;
 pub(crate) mod sending_pattern;
-pub(crate) mod slow_reader;
-pub(crate) mod syn_acks;
 pub(crate) mod transmission;
 pub(crate) mod transmission_causes;
-pub(crate) mod window_check;
 
 use anabranch_wire::Flags;
 
@@ -53,8 +42,8 @@ use copies::Copies;
 use direction::Direction;
 use handshake::Handshake;
 use path_delays::Delays;
-use response_time::Turnaround;
-use syn_acks::Answers;
+use path_delays::Turnaround;
+use plausibility::Answers;
 
 /// A connection. The first end sent the SYN, or else the first captured packet.
 #[derive(Debug)]
@@ -387,7 +376,7 @@ impl Connection {
         let is_far = |first: Option<u32>, number: Option<u32>| {
             first
                 .zip(number)
-                .is_some_and(|(first, number)| number.wrapping_sub(first) > syn_acks::NEAR)
+                .is_some_and(|(first, number)| number.wrapping_sub(first) > plausibility::NEAR)
         };
         if segment.has(RST) {
             // A RST may answer a segment of an older connection.

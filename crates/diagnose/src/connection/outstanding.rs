@@ -1,11 +1,14 @@
-//! The pieces of data that were sent and are not cumulatively acknowledged.
+//! Data that is not acknowledged, or whose verdict waits, and gaps in the captured data.
 
 use std::collections::VecDeque;
 
-use crate::retransmission::piece::Piece;
+use crate::{
+    retransmission::piece::{Copy, Gap, Piece},
+    time::{MILLISECOND, Nanos},
+};
 
 /// Maximum number of pieces that are stored: more segments than a window of 16 MiB has.
-const MOST: usize = 1 << 14;
+const MOST_PIECES: usize = 1 << 14;
 
 /// Maximum number of boxes that wait for new pieces.
 const MOST_SPARE: usize = 8;
@@ -53,7 +56,7 @@ impl Pieces {
             let at = self.behind(piece.start);
             self.pieces.insert(at, piece);
         }
-        if self.pieces.len() > MOST {
+        if self.pieces.len() > MOST_PIECES {
             return self.take_lowest();
         }
         None
@@ -152,5 +155,108 @@ impl Pieces {
     /// Removes and returns the lowest piece.
     pub(crate) fn take_lowest(&mut self) -> Option<Piece> {
         self.pieces.pop_front().map(|piece| *piece)
+    }
+}
+
+/// Maximum number of pieces that wait.
+const MOST_WAITING: usize = 4096;
+/// Minimum waiting time for a D-SACK.
+const LEAST_WAIT: Nanos = 500 * MILLISECOND;
+
+/// A piece, and the end of its wait.
+#[derive(Debug)]
+struct Waiting {
+    piece: Piece,
+    until: Nanos,
+}
+
+/// The pieces in the order of their acknowledgments, which is the order of their data.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    waiting: VecDeque<Waiting>,
+    /// Pieces that do not wait.
+    given_up: VecDeque<Piece>,
+}
+
+impl Settling {
+    /// Adds a piece that was acknowledged at `time`. A D-SACK takes `round_trip`.
+    pub(crate) fn push(&mut self, piece: Piece, time: Nanos, round_trip: Nanos) {
+        if self.waiting.len() >= MOST_WAITING
+            && let Some(oldest) = self.waiting.front_mut()
+        {
+            oldest.until = Nanos::MIN;
+        }
+        let last = piece.latest().map_or(time, |copy| copy.time);
+        self.waiting.push_back(Waiting {
+            until: time.max(last) + LEAST_WAIT.max(2 * round_trip),
+            piece,
+        });
+    }
+
+    /// Adds an unacknowledged piece that is no longer tracked. It does not wait.
+    pub(crate) fn give_up(&mut self, piece: Piece) {
+        self.given_up.push_back(piece);
+    }
+
+    /// Records that the receiver reported a range as duplicate.
+    pub(crate) fn duplicate(&mut self, start: i64, end: i64) {
+        for piece in self.touching(start, end).take(MOST_TOUCHED) {
+            piece.duplicates += 1;
+        }
+    }
+
+    /// The pieces that overlap a range.
+    pub(crate) fn touching(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Piece> {
+        let first = self.waiting.partition_point(|one| one.piece.end <= start);
+        let pieces = self.waiting.range_mut(first..).map(|one| &mut one.piece);
+        pieces.take_while(move |piece| piece.start < end)
+    }
+
+    /// Removes and returns the next piece whose wait is over.
+    pub(crate) fn take_due(&mut self, now: Nanos) -> Option<Piece> {
+        if let Some(piece) = self.given_up.pop_front() {
+            return Some(piece);
+        }
+        let oldest = self.waiting.front()?;
+        if oldest.until > now {
+            return None;
+        }
+        self.waiting.pop_front().map(|one| one.piece)
+    }
+}
+
+/// Maximum number of stored gaps.
+const MOST_GAPS: usize = 256;
+
+/// The gaps in order of their data.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    open: VecDeque<Gap>,
+}
+
+impl Gaps {
+    /// Records a packet that starts at `end`, beyond `start`; `is_bare` if it has no data.
+    pub(crate) fn note(&mut self, start: i64, end: i64, copy: &Copy, is_bare: bool) {
+        if self.open.len() >= MOST_GAPS {
+            self.open.pop_front();
+        }
+        self.open.push_back(Gap {
+            start,
+            end,
+            packet: *copy,
+            is_bare,
+        });
+    }
+
+    pub(crate) fn at(&self, at: i64) -> Option<&Gap> {
+        let mut gaps = self.open.iter().rev();
+        gaps.find(|gap| gap.start <= at && at < gap.end)
+    }
+
+    /// Discards the gaps below a cumulative acknowledgment.
+    pub(crate) fn acknowledge(&mut self, una: i64) {
+        while self.open.front().is_some_and(|gap| gap.end <= una) {
+            self.open.pop_front();
+        }
     }
 }

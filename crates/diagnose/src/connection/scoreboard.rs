@@ -3,24 +3,20 @@
 
 use super::{
     acknowledgments::{Ack, AckSummary, Acknowledged, Late},
-    captured_octets::Octets,
-    data_gaps::Gaps,
     identifications::Identifications,
-    outstanding::{MOST_TOUCHED, Pieces},
+    outstanding::{Gaps, MOST_TOUCHED, Pieces, Settling},
     path_delays::Delays,
-    pending_verdicts::Settling,
+    plausibility::Leap,
+    ranges::Octets,
     sender_view::{FURTHEST, UNKNOWN},
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
-    window_check::Leap,
 };
 use crate::{
     retransmission::{
         ledger::Parts,
-        piece::{Copy, Piece},
-        recognition::{Filler, SOON, is_reordered},
+        piece::{Copy, Filler, Piece, SOON, is_reordered},
     },
-    segment::{FIN, SYN, Segment},
-    sequence::Sequence,
+    segment::{FIN, SYN, Segment, Sequence},
     time::Nanos,
 };
 

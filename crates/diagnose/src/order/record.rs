@@ -92,8 +92,12 @@ impl Field for Segment {
             &mut self.has_all_options,
             &mut self.block_count,
         ];
-        fields.into_iter().for_each(|field| field.pass(code));
-        self.blocks.iter_mut().for_each(|block| block.pass(code));
+        for field in fields {
+            field.pass(code);
+        }
+        for block in &mut self.blocks {
+            block.pass(code);
+        }
     }
 }
 

@@ -94,8 +94,8 @@ impl Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    const fn answer(time: Nanos, is_further: bool) -> Option<Answer> {
-        Some(Answer { time, is_further })
+    const fn answer(time: Nanos, is_further: bool) -> Answer {
+        Answer { time, is_further }
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         let mut echo = Echo::default();
         echo.ask(7, 100);
         echo.ask(7, 150);
-        assert_eq!(echo.answer(7, 1_000), answer(900, false));
+        assert_eq!(echo.answer(7, 1_000), Some(answer(900, false)));
         // It is unknown which of the two released it.
         assert_eq!(echo.answer(7, 1_200), None);
     }
@@ -112,8 +112,8 @@ mod tests {
     fn data_of_one_burst_is_timed_from_the_same_packet() {
         let mut echo = Echo::default();
         echo.ask(7, 100);
-        assert_eq!(echo.answer(7, 1_000), answer(900, false));
-        assert_eq!(echo.answer(7, 1_200), answer(1_100, true));
+        assert_eq!(echo.answer(7, 1_000), Some(answer(900, false)));
+        assert_eq!(echo.answer(7, 1_200), Some(answer(1_100, true)));
         assert_eq!(echo.answer(6, 1_300), None);
     }
 }

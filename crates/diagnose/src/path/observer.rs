@@ -4,10 +4,9 @@ use anabranch_core::histogram::Histogram;
 
 use super::{
     echo::Echo,
-    lost::{Lost, Place},
-    reduction::Reductions,
-    series::Octets,
+    lost::{Lost, Place, Reductions},
     side::{Prompt, Side},
+    summaries::Octets,
 };
 use crate::{
     control::{Rounds, Sent},

@@ -3,8 +3,7 @@
 
 use super::{
     batches::Batches,
-    least::Least,
-    waits::{Bins, DELAY, Recent},
+    summaries::{Bins, DELAY, Least, Recent},
 };
 use crate::time::Nanos;
 

@@ -6,7 +6,6 @@
 pub(crate) mod ledger;
 pub(crate) mod need;
 pub(crate) mod piece;
-pub(crate) mod recognition;
 pub(crate) mod trigger;
 
 pub use trigger::Trigger;

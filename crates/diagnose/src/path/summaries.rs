@@ -1,8 +1,55 @@
-//! Recent round-trip times, by the time at which their segment passed, and their distribution.
+//! Bounded summaries of many samples: the least ones, the recent ones, and bins over time.
 
 use std::collections::VecDeque;
 
-use crate::time::{MILLISECOND, Nanos};
+use serde::Serialize;
+
+use super::estimate::square;
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// Samples that are stored.
+const KEPT_LEAST: usize = 8;
+/// The distance of the true minimum below the smallest sample at 95 % probability, as a multiple of
+/// the distance from the smallest to the largest stored sample: 0.05^(-1 / (KEPT_LEAST - 1)) - 1, if
+/// samples are spread evenly near their minimum.
+const BELOW: f64 = 0.534;
+
+/// The smallest samples, in ascending order.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Least {
+    kept: [Nanos; KEPT_LEAST],
+    count: usize,
+}
+
+impl Least {
+    pub(crate) fn see(&mut self, sample: Nanos) {
+        if self.count == KEPT_LEAST && sample >= self.kept[KEPT_LEAST - 1] {
+            return;
+        }
+        let end = self.count.min(KEPT_LEAST - 1);
+        let mut at = end;
+        while at > 0 && self.kept[at - 1] > sample {
+            self.kept[at] = self.kept[at - 1];
+            at -= 1;
+        }
+        self.kept[at] = sample;
+        self.count = end + 1;
+    }
+
+    pub(super) fn min(&self) -> Option<Nanos> {
+        (self.count > 0).then_some(self.kept[0])
+    }
+
+    /// The distance by which the true minimum may lie below the smallest sample; a quarter of that
+    /// sample if there are few.
+    pub(super) fn below(&self) -> f64 {
+        let (least, most) = (self.kept[0], self.kept[KEPT_LEAST - 1]);
+        if self.count < KEPT_LEAST {
+            return least as f64 / 4.0;
+        }
+        (most - least) as f64 * BELOW
+    }
+}
 
 /// Recent samples that are stored.
 const KEPT: usize = 512;
@@ -135,9 +182,105 @@ impl Bins {
     }
 }
 
+/// Maximum number of bins.
+const MOST_BINS: usize = 128;
+/// Log₂ of the initial bin length in nanoseconds: 8 ms.
+const SHORTEST: u32 = 23;
+
+/// Octets over time.
+#[derive(Debug)]
+pub(super) struct Octets {
+    start: Option<Nanos>,
+    shift: u32,
+    bins: Vec<i64>,
+}
+
+impl Default for Octets {
+    fn default() -> Self {
+        Self {
+            start: None,
+            shift: SHORTEST,
+            bins: Vec::new(),
+        }
+    }
+}
+
+/// Rates over time, in bins of equal length.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// Start of the first bin, from the connection's first packet.
+    pub start_s: f64,
+    /// Length of a bin.
+    pub interval_s: f64,
+    /// The rate in each bin.
+    pub mbit_s: Vec<f64>,
+}
+
+impl Octets {
+    pub(super) fn see(&mut self, time: Nanos, octets: i64) {
+        let since = (time - *self.start.get_or_insert(time)).max(0);
+        let mut bin = usize::try_from(since >> self.shift).unwrap_or(usize::MAX);
+        while bin >= MOST_BINS {
+            let merged = self.bins.chunks(2).map(|pair| pair.iter().sum());
+            self.bins = merged.collect();
+            self.shift += 1;
+            bin = usize::try_from(since >> self.shift).unwrap_or(usize::MAX);
+        }
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += octets;
+    }
+
+    /// The standard deviation of the bins as a share of the mean, without the partial first and
+    /// last bins.
+    pub(super) fn spread(&self) -> f64 {
+        let inner = self.bins.get(1..self.bins.len().saturating_sub(1));
+        let inner = inner
+            .unwrap_or_default()
+            .iter()
+            .map(|octets| *octets as f64);
+        let count = inner.len().max(1) as f64;
+        let mean = inner.clone().sum::<f64>() / count;
+        let squares: f64 = inner.map(|octets| square(octets - mean)).sum();
+        (squares / count).sqrt() / mean.max(1.0)
+    }
+
+    /// Rates, with times from `origin`.
+    pub(super) fn series(&self, origin: Nanos) -> Series {
+        let interval = (1_i64 << self.shift) as f64 / SECOND as f64;
+        let rates = self
+            .bins
+            .iter()
+            .map(|octets| *octets as f64 * 8e-6 / interval);
+        Series {
+            start_s: self.start.map_or(0, |start| start - origin) as f64 / SECOND as f64,
+            interval_s: interval,
+            mbit_s: rates.collect(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_least_samples_are_kept_in_order(samples in prop::collection::vec(0_i64..1000, 1..50)) {
+            let mut least = Least::default();
+            for sample in &samples {
+                least.see(*sample);
+            }
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            sorted.truncate(KEPT_LEAST);
+            prop_assert_eq!(&least.kept[..least.count], &sorted[..]);
+        }
+    }
+
     #[test]
     fn widened_bins_keep_every_count() {
         let mut bins = Bins::default();
@@ -160,5 +303,21 @@ mod tests {
         // The next packet passed 500 later and waited for 2,000: a queue drains by the time that passes.
         assert_eq!(recent.most_after(1_500), Some(2_500));
         assert_eq!(recent.most_after(2_000), None);
+    }
+
+    #[test]
+    fn merged_bins_keep_all_octets() {
+        let mut octets = Octets::default();
+        for k in 0..10_000 {
+            octets.see(k * MILLISECOND, 1_000);
+        }
+        let series = octets.series(0);
+        assert!(series.mbit_s.len() <= MOST_BINS);
+        let sum: f64 = series.mbit_s.iter().sum();
+        assert!((sum * series.interval_s - 80.0).abs() < 1e-9, "{sum}");
+        assert!((series.mbit_s[3] - 8.0).abs() < 0.1);
+        // A pause of years fits.
+        octets.see(i64::MAX / 2, 1);
+        assert!(octets.bins.len() <= MOST_BINS);
     }
 }

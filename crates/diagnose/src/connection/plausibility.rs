@@ -1,14 +1,34 @@
-//! Checks whether a receiver can have sent a SACK block (RFC 2018 §3, RFC 2883 §4).
-//!
-//! A firewall that randomises sequence numbers but not the SACK option produces blocks anywhere in
-//! the sequence space. A sender ignores such blocks, and so does the diagnosis. A block beyond the
-//! captured data may also report data that the capture lost. Such a device is proved only by a block
-//! beyond the receiver's window, of data that is first sent later, or of data that the cumulative
-//! acknowledgment never reaches although later data is acknowledged.
+//! Checks numbers that no end of the connection may have sent: leaps, SACK blocks, and further SYN-ACKs.
 
 use std::collections::VecDeque;
 
 use super::sender_view::FURTHEST;
+use crate::segment::Segment;
+
+/// A leap that needs no confirmation. Larger windows are rare, and a random number is this close in
+/// 1 of 256 cases.
+const SHORT: i64 = 1 << 24;
+
+/// The target of the last leap: a segment or acknowledgment whose number is further away than a window.
+///
+/// A sender has at most a window outstanding (RFC 9293 §3.8.6). A number further away belongs to
+/// another connection between the same ends, or is damaged, or follows a gap in the capture. After
+/// a gap, the next segment continues at the new number.
+#[derive(Debug, Default)]
+pub(crate) struct Leap {
+    to: Option<i64>,
+}
+
+impl Leap {
+    /// Whether the number `at` is accepted if the highest one before is `next`.
+    pub(crate) fn is_accepted(&mut self, at: i64, next: i64, window: i64) -> bool {
+        let longest = SHORT.max(2 * window);
+        let is_short = at - next <= longest;
+        let is_confirmed = self.to.is_some_and(|to| (at - to).abs() <= longest);
+        self.to = (!is_short && !is_confirmed).then_some(at);
+        is_short || is_confirmed
+    }
+}
 
 /// Maximum number of blocks beyond the captured data that are stored. Beyond it, the oldest are
 /// discarded.
@@ -29,7 +49,13 @@ pub(crate) struct Block {
     pub(crate) has_data: bool,
 }
 
-/// Counts of SACK blocks, and the bounds that a receiver observes.
+/// Checks whether a receiver can have sent a SACK block (RFC 2018 §3, RFC 2883 §4).
+///
+/// A firewall that randomises sequence numbers but not the SACK option produces blocks anywhere in
+/// the sequence space. A sender ignores such blocks, and so does the diagnosis. A block beyond the
+/// captured data may also report data that the capture lost. Such a device is proved only by a block
+/// beyond the receiver's window, of data that is first sent later, or of data that the cumulative
+/// acknowledgment never reaches although later data is acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct SackCheck {
     /// Blocks that were used.
@@ -109,5 +135,38 @@ impl SackCheck {
         let claims = self.claims.drain(..);
         let wrong = claims.filter(|one| one.next < una && una < one.end);
         self.wrong += u64::try_from(wrong.count()).unwrap_or(u64::MAX);
+    }
+}
+
+/// Maximum number of stored SYN-ACKs.
+const MOST_ANSWERS: usize = 8;
+/// Numbers further from a SYN-ACK belong to another connection.
+pub(super) const NEAR: u32 = 1 << 24;
+
+/// SYN-ACKs whose sequence number differs from the first: from a proxy, a second server, or an
+/// older connection. The one that the peer acknowledges, or that the data continues, opens the
+/// direction.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    others: Vec<Segment>,
+}
+
+impl Answers {
+    pub(crate) fn keep(&mut self, segment: &Segment) {
+        if self.others.len() < MOST_ANSWERS {
+            self.others.push(*segment);
+        }
+    }
+
+    /// Returns the other SYN-ACK to which a number of data or of an acknowledgment belongs. `first`
+    /// is the octet after the SYN-ACK that opened the direction.
+    pub(crate) fn choose(&mut self, first: u32, number: u32) -> Option<Segment> {
+        let from = |first: u32| number.wrapping_sub(first);
+        let others = self.others.iter();
+        let nearest = others.min_by_key(|one| from(one.seq.wrapping_add(1)));
+        let nearest =
+            *nearest.filter(|one| from(one.seq.wrapping_add(1)) < NEAR.min(from(first)))?;
+        self.others.clear();
+        Some(nearest)
     }
 }
