@@ -28,6 +28,10 @@ pub(crate) const LONGEST: Nanos = 1 << 57;
 
 /// Segments that are held back.
 const HELD: usize = 512;
+/// Segments that are passed on at once. Reading and diagnosis are each larger than a processor's cache
+/// of instructions together, and smaller or little larger alone: taking turns in batches keeps the
+/// instructions of each in the cache.
+const BATCH: usize = 256;
 /// NTP corrects smaller offsets by slewing the clock, which never sets it back (RFC 5905 §10,
 /// STEPT).
 const STEP: Nanos = 128 * MILLISECOND;
@@ -36,7 +40,9 @@ const STEP: Nanos = 128 * MILLISECOND;
 #[derive(Debug, Default)]
 pub(crate) struct Nearby {
     held: VecDeque<Segment>,
-    /// The time of the last segment returned.
+    /// Segments at the front whose position is settled: they wait for their batch.
+    settled: usize,
+    /// The time of the last settled segment.
     last: Option<Nanos>,
     /// Segments that arrived too late to be put in order.
     pub(crate) too_late: u64,
@@ -50,7 +56,8 @@ pub(crate) struct Nearby {
 }
 
 impl Nearby {
-    /// Adds a segment, and passes on the earliest one if the buffer is full.
+    /// Adds a segment, and settles the earliest one if the buffer is full. Passes on a batch of settled
+    /// ones.
     pub(crate) fn push(&mut self, segment: &Segment, take: impl FnMut(&Segment)) {
         let mut time = segment.time;
         if let Some(last) = self.last.filter(|last| time < *last) {
@@ -67,7 +74,13 @@ impl Nearby {
             let at = self.held.partition_point(|one| one.time <= time);
             self.held.insert(at, segment);
         }
-        self.pass(HELD, take);
+        if self.held.len() - self.settled > HELD {
+            self.last = self.held.get(self.settled).map(|earliest| earliest.time);
+            self.settled += 1;
+        }
+        if self.settled >= BATCH {
+            self.pass(HELD, take);
+        }
     }
 
     /// Moves the previous segment back to its position in the file if its time is damaged: it is far
@@ -98,7 +111,8 @@ impl Nearby {
         let Some(last) = own.max_by_key(|one| one.number) else {
             return false;
         };
-        let earlier = self.held.iter().filter(|one| one.number < last.number);
+        let open = self.held.range(self.settled..);
+        let earlier = open.filter(|one| one.number < last.number);
         let before = earlier.max_by_key(|one| one.number);
         last.time - segment.time > STEP
             && before.is_none_or(|before| before.time > segment.time)
@@ -106,13 +120,10 @@ impl Nearby {
     }
 
     /// Passes the earliest segments on until `most` are held back.
-    pub(crate) fn pass(&mut self, most: usize, mut take: impl FnMut(&Segment)) {
-        while self.held.len() > most
-            && let Some(segment) = self.held.front()
-        {
-            self.last = Some(segment.time);
-            take(segment);
-            self.held.pop_front();
-        }
+    pub(crate) fn pass(&mut self, most: usize, take: impl FnMut(&Segment)) {
+        let count = self.held.len().saturating_sub(most);
+        self.held.range(..count).for_each(take);
+        self.held.drain(..count);
+        self.settled = 0;
     }
 }
