@@ -69,6 +69,8 @@ class Cause:
     """Edits the capture of each point."""
     hidden: frozenset[str] = frozenset()
     """Findings that a capture downstream of the fault cannot have, because it lacks the packets."""
+    changes: frozenset[str] = frozenset()
+    """Changes of headers between the sender and the receiver, as two captures show them."""
 
 
 @dataclass
@@ -334,10 +336,11 @@ def cause(
     stalls: set[str] | None = None,
     edit: Edit | None = None,
     hidden: set[str] | None = None,
+    changes: set[str] | None = None,
 ) -> Cause:
     """A cause; sets as frozen ones."""
     named, others, waits = frozenset(named_by), frozenset(besides or ()), frozenset(stalls or ())
-    return Cause(name, text, named, others, waits, edit, frozenset(hidden or ()))
+    return Cause(name, text, named, others, waits, edit, frozenset(hidden or ()), frozenset(changes or ()))
 
 
 WINDOW = {"congestion-window", "bottleneck", "fast-recovery"}
@@ -374,7 +377,8 @@ CAUSES = (
     cause("route change", route_change, {"route-change"}, {"receive-window", "queue-overflow", "reordering"},
     {"receive-window"}),
     cause(
-        "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset
+        "RST by a middlebox", clean, {"reset-by-middlebox"}, {"queue-overflow"}, WINDOW, editing.reset,
+        changes={"rst-added"},
     ),
     cause("policer", policer, {"policer"}, LOST, WINDOW | {"pacing"}),
     # No acknowledgment arrives, so that a timer releases every segment: a probe may be new data
@@ -387,5 +391,19 @@ CAUSES = (
 LIVE = (
     cause("thinned acknowledgments", clean, set(), {"queue-overflow"}, WINDOW),
     cause("pacing", clean, set(), stalls={"pacing"}),
-)
+    cause("MSS clamp", clean, set(), {"queue-overflow"}, WINDOW, changes={"mss"}),
+    cause("SACK removed", clean, set(), {"queue-overflow", "tail-loss"}, WINDOW, changes={"option-removed"}),
+    cause("timestamps removed", clean, set(), {"queue-overflow"}, WINDOW, changes={"option-removed"}),
+    cause("window scale removed", clean, {"receive-window"}, {"queue-overflow"}, {"receive-window"},
+          changes={"option-removed"}),
+    cause("SACK not translated", clean, {"sequence-randomiser"}, {"queue-overflow", "tail-loss", "random-loss"},
+          WINDOW | {"retransmission-timeout"}, changes={"sequence-numbers", "sack"}),
+    cause("ECN cleared", clean, {"ecn-cleared"}, {"queue-overflow"}, WINDOW, changes={"ecn-cleared"}),
+    cause("CE cleared", clean, set(), {"queue-overflow"}, WINDOW, changes={"ce-cleared"}),
+    cause("NAT", clean, set(), {"queue-overflow"}, WINDOW, changes={"address"}),
+    cause("window scale ignored", clean, {"window-scaling-ignored"}, {"tail-loss", "silent-peer"},
+          WINDOW | {"retransmission-timeout"}),
+    cause("connection forgotten", clean, {"silent-peer"}, {"queue-overflow", "tail-loss"},
+          WINDOW | {"retransmission-timeout"}),
+)  # fmt: skip
 """Causes that only the wire of ``wire.py`` can plant."""

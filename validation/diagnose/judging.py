@@ -18,7 +18,7 @@ BLAME = (
     "slow-reader", "send-buffer", "delayed-ack-nagle", "bufferbloat", "policer", "random-loss", "burst-loss",
     "tail-loss",
     "queue-overflow", "reordering", "large-segments-lost", "route-change", "capture-gap",
-    "silent-peer",
+    "silent-peer", "sequence-randomiser", "ecn-cleared", "window-scaling-ignored",
 )  # fmt: skip
 """Findings that name a cause. The others describe: limits of every transfer, the location of
 losses, spurious retransmissions."""
@@ -39,6 +39,8 @@ PAUSES_RIGHT = "pauses whose cause is right"
 PAUSES_WRONG = "pauses whose cause is wrong"
 NAMED = "planted causes that are named"
 WRONGLY = "runs that blame a cause which was not there"
+CHANGED = "planted changes of headers that two captures show"
+CHANGED_WRONGLY = "runs for which two captures show a change that was not there"
 
 
 def f1_name(kind: str, point: str) -> str:
@@ -100,6 +102,9 @@ class Judgement:
     present: frozenset[str] = frozenset()
     """Findings that are true by the kernel's counters and the record of the path, independent of the planted cause."""
 
+    changes: frozenset[str] | None = None
+    """Changes of headers that the captures of both ends show; ``None`` if one capture was judged."""
+
     @property
     def blamed(self) -> frozenset[str]:
         """The findings that name a cause."""
@@ -122,6 +127,8 @@ class Judgement:
             yield f"{name}: not named: {', '.join(self.findings)}"
         if self.wrongly:
             yield f"{name}: blamed {', '.join(sorted(self.wrongly))}"
+        if self.changes is not None and self.changes != self.cause.changes:
+            yield f"{name}: changed {sorted(self.changes)}, truth {sorted(self.cause.changes)}"
         if self.score.shares and self.score.time_right < LEAST_TIME:
             shares = {key: (round(a, 3), round(b, 3)) for key, (a, b) in self.score.shares.items() if abs(a - b) > 0.01}
             yield f"{name}: time right {self.score.time_right:.1%}: {shares}"
@@ -205,6 +212,9 @@ class Tally:
         if one.cause.named_by:
             add(NAMED, float(not one.is_named), 1.0)
         add(WRONGLY, float(bool(one.wrongly)), 1.0)
+        if one.changes is not None:
+            add(CHANGED, float(not one.changes >= one.cause.changes), float(bool(one.cause.changes)))
+            add(CHANGED_WRONGLY, float(bool(one.changes - one.cause.changes)), 1.0)
 
     def stall_share(self, verdict: str, name: str | None = None) -> float | None:
         """The share of pauses with this verdict."""
@@ -254,6 +264,10 @@ def judge_bars(tally: Tally, engine: str = "simulated", least_named: float = LEA
         named = sum(tally.named[name] for name in planted)
         bars.append(Bar(NAMED, named / sum(planted.values()), least_named))
     bars.append(Bar(WRONGLY, sum(tally.wrongly.values()) / runs, MOST_BLAME, is_least=False))
+    for name, bar, is_least in ((CHANGED, least_named, True), (CHANGED_WRONGLY, MOST_BLAME, False)):
+        if parts := tally.parts[name].values():
+            bad = sum(part.bad for part in parts) / sum(part.whole for part in parts)
+            bars.append(Bar(name, 1 - bad if is_least else bad, bar, is_least))
     return bars
 
 

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from anabranch import diagnose_points
 from anabranch.diagnosis.diagnosis import diagnose
 from anabranch.kernel import program
 
@@ -19,6 +21,7 @@ from diagnose.folder import within
 from diagnose.judging import Judgement, Pause, is_notable
 from diagnose.simulated import Score, compare
 
+POINTS = ("sender", "middle", "receiver")
 WIRE = Path(__file__).with_name("wire.py")
 COUNTED = {
     "rwnd_us": frozenset({"receive-window", "zero-window"}), "sndbuf_us": frozenset({"send-buffer"}),
@@ -52,7 +55,14 @@ def judgements(planted: Cause, seed: int, kept: Path | None = None, kernel: str 
         truth = json.loads((folder / "truth.json").read_text())
         truth["captured_s"] = diagnose(folder / "sender.pcap")["connections"][0]["duration_s"]
         for point, numbers in truth["frames"].items():
-            yield _judge(planted, seed, point, numbers, truth, diagnose(folder / f"{point}.pcap"))
+            one = _judge(planted, seed, point, numbers, truth, diagnose(folder / f"{point}.pcap"))
+            yield replace(one, changes=_changes(folder)) if point == POINTS[0] else one
+
+
+def _changes(folder: Path) -> frozenset[str]:
+    """The changes of headers between the points."""
+    found = diagnose_points([folder / f"{point}.pcap" for point in POINTS])
+    return frozenset(one["kind"] for connection in found["connections"] for part in connection["changes"] for one in part)
 
 
 def _run(planted: Cause, seed: int, folder: Path, kernel: str | None) -> None:
@@ -101,9 +111,8 @@ def _judge(
     found_causes = tuple(one["cause"] for one in connection["findings"])
     # A capture downstream of the fault lacks the lost SYN, or all data.
     is_whole = connection["duration_s"] > 0.97 * truth["captured_s"] and direction["data_packets"] > 0
-    return Judgement(
-        planted, seed, point, told, tuple(pauses), found_causes, is_whole or not planted.hidden, _present(truth)
-    )
+    is_visible = (is_whole or not planted.hidden) and point not in truth.get("unseen_at", ())
+    return Judgement(planted, seed, point, told, tuple(pauses), found_causes, is_visible, _present(truth))
 
 
 def _present(truth: dict[str, Any]) -> frozenset[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -18,6 +19,7 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -29,10 +31,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from diagnose import devices
+from diagnose.devices import CE, ECT0, Segment
 from diagnose.truth import Acks, Sent, needed
 from kernel import namespaces
 
 SENDER, RECEIVER, PORT = "10.9.1.1", "10.9.1.2", 5201
+OUTSIDE = "10.9.1.3"
+"""The sender's address behind a NAT."""
 POINTS = ("sender", "middle", "receiver")
 SNAPLEN = 96
 SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
@@ -40,6 +46,7 @@ MSS = 1448
 SO_MAX_PACING_RATE = 47
 """Constant of socket(7) that Python's module lacks."""
 TIMESTAMPS = Path("/proc/sys/net/ipv4/tcp_timestamps")
+ECN = Path("/proc/sys/net/ipv4/tcp_ecn")
 GRACE = 60
 """Seconds that a host remains after its sender has ended; the parent process ends it sooner."""
 _BUSY = struct.Struct("=168x3Q")
@@ -52,12 +59,20 @@ class Packet:
 
     number: int
     octets: bytes
+    """As the sender's side of a device has it."""
     forward: bool
     sent: float
     delivered: float | None = None
     dropped: str | None = None
+    passing: bytes = b""
+    """As it is where it is now."""
+    made: bytes = field(init=False)
+    """As its host sent it."""
+    is_refused: bool = False
+    """Whether a device drops it."""
 
     def __post_init__(self) -> None:
+        self.made = self.passing = self.passing or self.octets
         header = (self.octets[0] & 15) * 4
         (self.length,) = struct.unpack_from(">H", self.octets, 2)
         self.seq, self.ack, offset, self.flags = struct.unpack_from(">IIBB", self.octets, header + 4)
@@ -109,6 +124,15 @@ class Setup:
     reset_at: float | None = None
     timestamps: bool = True
     """Whether the hosts use TCP timestamps (RFC 7323)."""
+    ecn: bool = False
+    """Whether the hosts negotiate ECN (RFC 3168)."""
+    marks: float = math.inf
+    """Queue in bandwidth-delay products from which ECN-capable packets are marked."""
+    device: devices.Device | None = None
+    is_device_first: bool = False
+    """Whether the device is before the middle, as the sender sees it, or after it."""
+    unseen_at: tuple[str, ...] = ()
+    """Points whose capture cannot show the fault."""
     send: dict[str, Any] = field(default_factory=dict)
     receive: dict[str, Any] = field(default_factory=dict)
 
@@ -150,7 +174,7 @@ class Wire:
                 self.left[point] -= 1
                 return
         seconds, nanos = divmod(int((self.epoch + now) * 1e9), 10**9)
-        kept = packet.octets[:SNAPLEN]
+        kept = packet.passing[:SNAPLEN]
         self.files[point] += struct.pack("<IIII", seconds, nanos, len(kept), packet.length) + kept
         self.frames[point].append(packet.number)
 
@@ -163,7 +187,10 @@ class Wire:
         now = time.monotonic()
         if octets[0] >> 4 != 4 or octets[9] != socket.IPPROTO_TCP:
             return
-        packet = Packet(len(self.packets), octets, forward, now)
+        near = octets
+        if not forward and self.setup.device is not None:
+            near = self.setup.device.through(octets, forward=False) or b""
+        packet = Packet(len(self.packets), near or octets, forward, now, passing=octets, is_refused=not near)
         self.packets.append(packet)
         self.last[forward] = packet
         if forward:
@@ -181,6 +208,10 @@ class Wire:
         if self.waiting > setup.queue * setup.bdp + 3000:
             packet.dropped = "queue"
             return
+        if self.waiting > setup.marks * setup.bdp and packet.octets[1] & 3 == ECT0:
+            marked = Segment(bytearray(packet.octets))
+            marked.octets[1] |= CE
+            packet.passing = marked.summed()
         self.waiting += packet.length
         self.free = max(now, self.free) + packet.length * 8 / setup.rate
 
@@ -195,7 +226,17 @@ class Wire:
         setup = self.setup
         if setup.reset_at is not None and now - self.start > setup.reset_at and not self.has_reset:
             self.reset(now)
-        self.capture("middle", packet, now)
+        changed: bytes | None = packet.passing
+        if setup.device is not None:
+            changed = setup.device.through(packet.passing, forward=True)
+        if not setup.is_device_first:
+            self.capture("middle", packet, now)
+        if changed is None:
+            packet.dropped = "device"
+            return
+        packet.passing = changed
+        if setup.is_device_first:
+            self.capture("middle", packet, now)
         if setup.far_fault and setup.far_fault(self, packet):
             packet.dropped = "far"
             return
@@ -211,7 +252,7 @@ class Wire:
         self.capture("receiver", packet, now)
         packet.delivered = now
         with suppress(OSError):
-            os.write(self.ends[1], packet.octets)
+            os.write(self.ends[1], packet.passing)
 
     def back(self, packet: Packet, now: float) -> None:
         """Carry a packet from the receiver to the middle."""
@@ -239,8 +280,15 @@ class Wire:
 
     def back_middle(self, packet: Packet, now: float) -> None:
         """Carry a packet from the middle to the sender."""
-        self.capture("middle", packet, now)
         setup = self.setup
+        if setup.is_device_first:
+            self.capture("middle", packet, now)
+        if packet.is_refused:
+            packet.dropped = "device"
+            return
+        packet.passing = packet.octets
+        if not setup.is_device_first:
+            self.capture("middle", packet, now)
         if setup.back_near_fault and setup.back_near_fault(self, packet):
             packet.dropped = "back"
             return
@@ -261,7 +309,7 @@ class Wire:
             struct.pack_into(">HHH", ip, 2, header + 20, self.rng.randrange(2**16), 0)
             # The sequence number that the other host has acknowledged is the one it expects.
             struct.pack_into(">IIBBHHH", tcp, 4, other.ack, 0, 5 << 4, RST, 0, 0, 0)
-            packet = Packet(len(self.packets), _summed(ip, tcp), forward, now)
+            packet = Packet(len(self.packets), Segment(ip + tcp).summed(), forward, now)
             self.packets.append(packet)
             self.capture("middle", packet, now)
             if forward:
@@ -296,23 +344,6 @@ class Wire:
                     except BlockingIOError:
                         break
                     self.enter(octets, forward=end == self.ends[0])
-
-
-def _sum(octets: bytes) -> int:
-    padded = octets + bytes(len(octets) % 2)
-    total: int = sum(struct.unpack(f">{len(padded) // 2}H", padded))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def _summed(ip: bytearray, tcp: bytearray) -> bytes:
-    """A packet with its checksums (RFC 1071)."""
-    struct.pack_into(">H", ip, 10, 0)
-    struct.pack_into(">H", ip, 10, _sum(bytes(ip)))
-    pseudo = bytes(ip[12:20]) + struct.pack(">BBH", 0, socket.IPPROTO_TCP, len(tcp))
-    struct.pack_into(">H", tcp, 16, _sum(pseudo + bytes(tcp)))
-    return bytes(ip + tcp)
 
 
 # The applications. Each has a keyword per behaviour.
@@ -618,6 +649,27 @@ def plant_application(cause: str, setup: Setup, rng: random.Random) -> bool:
     return True
 
 
+def plant_device(cause: str, setup: Setup, rng: random.Random) -> bool:
+    """Plant a middlebox; return whether the cause is one."""
+    device = devices.drawn(cause, rng, (SENDER, OUTSIDE))
+    if device is None:
+        return False
+    # A mark is seen only between the queue and the device.
+    setup.device, setup.is_device_first = device, rng.random() < 0.5 and cause != "CE cleared"
+    before, behind = (POINTS[:1], POINTS[1:]) if setup.is_device_first else (POINTS[:2], POINTS[2:])
+    if cause == "window scale removed":
+        setup.rate, setup.near, setup.far = rng.uniform(15e6, 25e6), rng.uniform(0.02, 0.04), rng.uniform(0.02, 0.04)
+    elif cause == "SACK not translated":
+        setup.far_fault, setup.unseen_at = bernoulli(rng.uniform(0.003, 0.01)), behind
+    elif cause == "ECN cleared":
+        setup.ecn, setup.marks, setup.unseen_at = True, 0.5, before
+    elif cause == "CE cleared":
+        setup.ecn, setup.marks = True, 0.5
+    elif cause in ("window scale ignored", "connection forgotten"):
+        setup.duration, setup.unseen_at = 6, behind
+    return True
+
+
 def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
     """The path and applications of a cause; whether the receiver opens the connection.
 
@@ -625,7 +677,7 @@ def setup_of(cause: str, rng: random.Random) -> tuple[Setup, bool]:
         SystemExit: There is no such cause.
     """
     setup = Setup(rate=rng.uniform(8e6, 20e6), near=rng.uniform(0.004, 0.02), far=rng.uniform(0.004, 0.02))
-    kinds = (plant_loss, plant_acks, plant_path, plant_buffer, plant_application)
+    kinds = (plant_loss, plant_acks, plant_path, plant_buffer, plant_application, plant_device)
     if not any(plant(cause, setup, rng) for plant in kinds):
         raise SystemExit(f"error: {cause!r} cannot be planted on a wire")
     setup.send["so_control"] = rng.choice(["cubic", "reno"])
@@ -644,10 +696,16 @@ def needs(packets: list[Packet]) -> list[dict[str, Any]]:
             start = (packet.seq - first) % 2**32
             data.append(packet)
             segments.append(Sent(start, start + packet.payload, packet.delivered))
-    told = Acks()
+    # Acknowledgments and SACK blocks have the receiver's numbers. Its SYN-ACK acknowledges the sender's SYN.
+    told, first = Acks(), None
     for packet in packets:
-        if not packet.forward and first is not None:
-            told.add(packet.sent, packet.octets, first)
+        if packet.forward:
+            continue
+        header = (packet.made[0] & 15) * 4
+        if first is None and packet.flags & SYN:
+            (first,) = struct.unpack_from(">I", packet.made, header + 8)
+        if first is not None:
+            told.add(packet.sent, packet.made, first)
     verdicts = needed(segments, told)
     rows = []
     position = highest = 0
@@ -712,6 +770,10 @@ def main() -> int:
         own, peer = (SENDER, RECEIVER) if is_sender else (RECEIVER, SENDER)
         ends.append(namespaces.open_device(own, peer))
         TIMESTAMPS.write_text(str(int(setup.timestamps)))
+        if setup.ecn:
+            ECN.write_text("1")
+        if not is_sender:
+            subprocess.run(["ip", "route", "add", OUTSIDE, "dev", namespaces.DEVICE], check=True)
         options = setup.send if is_sender else setup.receive
         child = multiprocessing.Process(
             target=host,
@@ -746,6 +808,7 @@ def main() -> int:
         "rtt_s": 2 * (setup.near + setup.far),
         "queue_bdp": setup.queue,
         "unasked_s": unasked(wire.packets),
+        "unseen_at": setup.unseen_at,
     }
     (folder / "truth.json").write_text(json.dumps(truth))
     return 0

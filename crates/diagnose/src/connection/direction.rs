@@ -283,6 +283,9 @@ impl Direction {
             || met.is_some_and(|met| self.rtt.was_full(met, back)))
             && !most.is_some_and(|most| self.rtt.excludes_full(most));
         let marked = self.scoreboard.mark(sent, repeated, number);
+        let round_trip = self.rtt.min.map_or(Nanos::MAX, |min| min + back);
+        let mut gaps = marked.suspects.iter().filter_map(|one| one.gap);
+        let is_queued = is_queued || gaps.any(|gap| self.path.was_full_before(gap, round_trip));
         for suspect in marked.suspects {
             self.path
                 .suspect(suspect.start, suspect.end, suspect.first, suspect.gap);

@@ -287,6 +287,16 @@ impl Observer {
         Some((most - self.after.least.min()?).max(0))
     }
 
+    /// Whether a queue before the capture point was about full when a packet was lost there: the packet that
+    /// shows the gap, at `gap`, followed the lost one through it. `round_trip` is the least of the whole path.
+    pub(crate) fn was_full_before(&self, gap: Nanos, round_trip: Nanos) -> bool {
+        let around = self.before.recent.around(gap - 1);
+        let wait = around.zip(self.before.least.min());
+        wait.is_some_and(|(around, least)| {
+            around - least > round_trip / 4 && 2 * (around - least) >= self.before.swing()
+        })
+    }
+
     /// Records the first retransmission of an original, which passed at `first`; if it was not
     /// captured, its neighbours passed at `gap`.
     pub(crate) fn suspect(

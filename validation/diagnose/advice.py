@@ -1,0 +1,171 @@
+"""Compare the advice of diagnoses with what the remedies then give, with a Linux kernel in virtual time at both ends.
+
+    tools/env python validation/diagnose/advice.py [CAUSE…] [--paths N] [--first SEED] [--kernel RELEASE]
+                                                   [--seeds N] [--keep FOLDER] [--write] [--verbose]
+
+Each cause of ``causes.py`` that leaves a connection open is planted on N paths (20). The kernel runs the connection, which
+is captured at the sender. The advice simulates remedies on the path that is fitted to this capture. The kernel then
+runs the best of them, or the unchanged connection if none helps, on the true path with three seeds. The first seed is drawn when
+the program starts and printed; --first repeats a judgement. --keep keeps the results in a folder, and takes
+those that are in it. --write writes docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import secrets
+import statistics
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from anabranch import Scenario
+from anabranch.diagnosis.diagnosis import diagnose
+from anabranch.errors import UserError
+from anabranch.fitted.advice import OF_THE_KERNEL, advised
+from anabranch.fitted.scenario import LINK, fitted
+from anabranch.text import toml_text
+
+from diagnose.causes import CAUSES, POINTS, Cause
+
+BOTTLENECK = "near"
+"""The bottleneck of the planted causes' paths."""
+CLOSED = frozenset({"SYN loss", "tail loss", "capture drops", "RST by a middlebox", "MTU black hole"})
+"""Causes that no remedy of the advice concerns: the connection ends, does not begin, or the capture is damaged."""
+BAR = 0.10
+"""Set by the issue before the first run."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The advice on one connection, and what it then gave."""
+
+    cause: str
+    seed: int
+    remedy: str
+    helps: bool
+    predicted: float
+    """Goodput in Mbit/s."""
+    given: float
+    before: float
+    predicted_rtt_ms: float
+    given_rtt_ms: float
+    before_rtt_ms: float
+    rows: dict[str, float]
+
+    @property
+    def error(self) -> float:
+        """The goodput's relative error."""
+        return abs(self.predicted / self.given - 1) if self.given else 1.0
+
+    @property
+    def rtt_error(self) -> float:
+        """The relative error of the mean round trip."""
+        return abs(self.predicted_rtt_ms / self.given_rtt_ms - 1) if self.given_rtt_ms else 1.0
+
+
+def remedied(text: str, changes: dict[str, Any]) -> str:
+    """The true scenario with a remedy, which names the link of a fitted path."""
+    made = tomllib.loads(text)
+    for path, value in changes.items():
+        keys = [BOTTLENECK if key == LINK else key for key in path.split(".")]
+        inner = made
+        for key in keys[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[keys[-1]] = value
+    return toml_text.write_document(made)
+
+
+def runs(text: str, seeds: range, kernel: str) -> tuple[float, float]:
+    """Goodput and mean round trip of the kernel's runs."""
+    flows = [
+        Scenario.from_text(text, file="true.toml").run_kernel(seed=seed, kernel=kernel).flows["main"] for seed in seeds
+    ]
+    goodput = statistics.fmean(flow["goodput_mbit_s"] or 0.0 for flow in flows)
+    return goodput, statistics.fmean(flow["mean_srtt_ms"] or 0.0 for flow in flows)
+
+
+def judged(cause: Cause, seed: int, seeds: range, kernel: str) -> Judged | None:
+    """One connection; ``None`` if its capture gives no model of the path."""
+    text = cause.text(random.Random(f"{cause.name} {seed}"))
+    made = Scenario.from_text(text, file="true.toml").run_kernel(
+        seed=seed % 2**32, kernel=kernel, captures=[POINTS["sender"]]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "sender.pcapng"
+        file.write_bytes(made.pcapng(POINTS["sender"]))
+        connection = diagnose(file)["connections"][0]
+    try:
+        rows = advised(connection, fitted(connection, "sender.pcapng"))
+    except UserError:
+        return None
+    possible = [row for row in rows if row["helps"] and row["remedy"] in OF_THE_KERNEL - {"gateway"}]
+    nothing = next(row for row in rows if row["remedy"] == "nothing")
+    best = possible[0] if possible else nothing
+    before = runs(text, seeds, kernel)
+    given = runs(remedied(text, best["set"]), seeds, kernel) if possible else before
+    return Judged(
+        cause.name, seed, best["remedy"], bool(possible), best["goodput_mbit_s"]["mean"], given[0], before[0],
+        best["rtt_ms"]["mean"], given[1], before[1], {row["remedy"]: row["goodput_mbit_s"]["mean"] for row in rows},
+    )  # fmt: skip
+
+
+def all_judged(
+    causes: list[Cause], first: int, paths: int, seeds: range, kernel: str, kept: Path | None
+) -> Iterator[Judged]:
+    """Each cause on each path."""
+    for cause in causes:
+        for seed in range(first, first + paths):
+            file = kept and kept / f"{cause.name.replace(' ', '-')}-{seed}.json"
+            if file and file.exists():
+                found = json.loads(file.read_text())
+                yield Judged(**found)
+                continue
+            one = judged(cause, seed, seeds, kernel)
+            if one is None:
+                continue
+            if file:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(asdict(one)))
+            yield one
+
+
+def main() -> int:
+    """Judge the named causes, or all."""
+    options = argparse.ArgumentParser()
+    options.add_argument("cause", nargs="*")
+    options.add_argument("--paths", type=int, default=20)
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--first", type=int)
+    options.add_argument("--kernel", metavar="RELEASE", default="6.12")
+    options.add_argument("--keep", type=Path, metavar="FOLDER")
+    options.add_argument("--verbose", action="store_true")
+    arguments = options.parse_args()
+    causes = [one for one in CAUSES if one.name not in CLOSED and (not arguments.cause or one.name in arguments.cause)]
+    first = secrets.randbelow(10**9) if arguments.first is None else arguments.first
+    print(f"first seed {first}, {arguments.paths} paths")
+    found = []
+    for one in all_judged(
+        causes, first, arguments.paths, range(1, 1 + arguments.seeds), arguments.kernel, arguments.keep
+    ):
+        found.append(one)
+        if arguments.verbose:
+            print(
+                f"{one.cause}, {one.seed}: {one.remedy}, before {one.before:.3g} ({one.rows['nothing']:.3g} fitted), predicted {one.predicted:.3g}, given {one.given:.3g} "
+                f"({one.error:.1%}), rtt before {one.before_rtt_ms:.1f}, {one.predicted_rtt_ms:.1f}, {one.given_rtt_ms:.1f} ({one.rtt_error:.1%})", flush=True
+            )
+    within = statistics.fmean(one.error <= BAR for one in found)
+    print(f"goodput within {BAR:.0%}: {within:.1%} of {len(found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
