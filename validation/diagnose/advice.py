@@ -40,6 +40,8 @@ BOTTLENECK = "near"
 """The bottleneck of the planted causes' paths."""
 CLOSED = frozenset({"SYN loss", "tail loss", "capture drops", "RST by a middlebox", "MTU black hole"})
 """Causes that no remedy of the advice concerns: the connection ends, does not begin, or the capture is damaged."""
+SENDER = "10.113.0.1:"
+"""The sending host's address, which the kernel engine gives to the first host."""
 BAR = 0.10
 """Set by the issue before the first run."""
 
@@ -94,7 +96,7 @@ def runs(text: str, seeds: range, kernel: str) -> tuple[float, float]:
 
 
 def judged(cause: Cause, seed: int, seeds: range, kernel: str) -> Judged | None:
-    """One connection; ``None`` if its capture gives no model of the path."""
+    """One connection; ``None`` if its capture gives no model of the path, or the receiver sends more than the sender."""
     text = cause.text(random.Random(f"{cause.name} {seed}"))
     made = Scenario.from_text(text, file="true.toml").run_kernel(
         seed=seed % 2**32, kernel=kernel, captures=[POINTS["sender"]]
@@ -103,6 +105,9 @@ def judged(cause: Cause, seed: int, seeds: range, kernel: str) -> Judged | None:
         file = Path(folder) / "sender.pcapng"
         file.write_bytes(made.pcapng(POINTS["sender"]))
         connection = diagnose(file)["connections"][0]
+    way = connection["path"]["direction"] if connection["path"] else ""
+    if not way or not connection[way[0]].startswith(SENDER):
+        return None
     try:
         rows = advised(connection, fitted(connection, "sender.pcapng"))
     except UserError:

@@ -454,13 +454,17 @@ impl Connection {
         {
             way.unscaled_window = way.unscaled_window.filter(|_| from.scales_window(from_end));
         }
-        let model = from.path();
+        let mut model = from.path();
         let fastest = model.as_ref().map(|model| model.rate_mbit_s);
         let fastest = fastest
             .filter(|rate| rate.seen == Seen::Measured)
             .and_then(|rate| rate.value);
         directions.a_to_b.compare_rate(fastest);
         directions.b_to_a.compare_rate(fastest);
+        if let Some(model) = &mut model {
+            let rate = directions.of(model.direction).policed_mbit_s;
+            model.policer = model.policer.filter(|_| rate.is_some());
+        }
         let reset = |by, end: usize| {
             let host = &from.announced[end];
             host.rst.map(|packet| Reset {
@@ -611,7 +615,7 @@ impl OneWay {
             largest_acknowledged_bytes: u64::try_from(from.delivered.largest).unwrap_or_default(),
             unscaled_window: Some(from.delivered.counts),
             route_changes: RouteChange::all(&from.routes),
-            policed_mbit_s: from.policed().map(|rate| rate * 8e-6),
+            policed_mbit_s: from.policed().map(|found| found.rate * 8e-6),
             stalls: from.account.clock.stalls.clone(),
             stalls_not_listed: from.account.clock.stalls_not_kept,
             hides_queue: from.rtt.hides_queue(),

@@ -22,6 +22,9 @@ BEFORE = "before the capture point"
 
 UNSEEN_FACTOR = 10
 """Ratio of an assumed rate to the connection's, if the connection never reached the path's rate."""
+MOST_OF_RTT = 0.02
+"""Share of the base round trip in which a path of an assumed rate carries a response, at most: a longer time would have
+shown the rate."""
 LEAST_WINDOW = 0.02
 """A receive window that was the limit for a smaller share of the time is not modelled: it may grow."""
 LEAST_JITTER = 0.02
@@ -87,8 +90,10 @@ def fitted(connection: Connection, file: str) -> Fitted:
             f"{file}: connection {connection['id']} shows no round trip",
             hint="a capture with both directions is needed",
         )
-    links, assumptions = _links(path, base)
     flow, duration, more = _flow(connection, path)
+    workload = flow.get("workload", {})
+    response = int(workload["response"].split()[0]) if "response" in workload else 0
+    links, assumptions = _links(path, base, response)
     document: dict[str, Any] = {
         "title": f"Fitted to {origin}",
         "duration": f"{duration:.3f} s",
@@ -97,7 +102,7 @@ def fitted(connection: Connection, file: str) -> Fitted:
     }
     changes = [
         {"time": f"{time:.3f} s", "set": {f"link.{LINK}.rate": f"{rate:.4f} Mbit/s"}}
-        for time, rate in (() if path["policer"] else path.get("rate_trace", ()))
+        for time, rate in path.get("rate_trace", ())
         if 0 < time < duration
     ]
     if changes:
@@ -105,10 +110,10 @@ def fitted(connection: Connection, file: str) -> Fitted:
     return Fitted(document, (*assumptions, *more), origin)
 
 
-def _links(path: PathModel, base_ms: float) -> tuple[Component, list[str]]:
+def _links(path: PathModel, base_ms: float, response_bytes: int) -> tuple[Component, list[str]]:
     """The bottleneck, and the link after the capture point if the bottleneck is before it."""
     assumptions: list[str] = []
-    mbit_s = _rate(path, assumptions)
+    mbit_s = _rate(path, response_bytes * 8e-3 / (MOST_OF_RTT * base_ms) if base_ms else 0.0, assumptions)
     forward: Component = {"queue": {"kind": "drop-tail", "limit": _limit(path, mbit_s, base_ms, assumptions)}}
     impairments = list(_impairments(path, base_ms))
     if impairments:
@@ -127,28 +132,25 @@ def _links(path: PathModel, base_ms: float) -> tuple[Component, list[str]]:
     return {LINK: link, REST: rest}, assumptions
 
 
-def _rate(path: PathModel, assumptions: list[str]) -> float:
+def _rate(path: PathModel, least: float, assumptions: list[str]) -> float:
+    """The bottleneck's rate in Mbit/s; `least` is the least one that is assumed if the capture does not show it."""
     rate = path["rate_mbit_s"]
-    if path["policer"]:
-        assumptions.append(
-            "the policer is a queue of its burst at its rate, so that packets wait instead of passing at once"
-        )
-        return known(path["policer"]["rate_mbit_s"]["value"])
     if path.get("rate_trace"):
         return float(path["rate_trace"][0][1])
     if rate["value"] is None:
         raise UserError("the connection has no duration, so that no rate is known")
     if rate["seen"] == "at-least":
-        told = f"its rate is at least {rate['value']:.4g} Mbit/s"
-        assumptions.append(f"the path was never filled ({told}); {UNSEEN_FACTOR} times as much")
+        told = f"the path was never filled (its rate is at least {rate['value']:.4g} Mbit/s)"
+        if least > UNSEEN_FACTOR * rate["value"]:
+            assumptions.append(f"{told}; a response takes {MOST_OF_RTT:.0%} of the least round trip")
+            return least
+        assumptions.append(f"{told}; {UNSEEN_FACTOR} times as much")
         return float(UNSEEN_FACTOR * rate["value"])
     return float(rate["value"])
 
 
 def _limit(path: PathModel, mbit_s: float, base_ms: float, assumptions: list[str]) -> str:
     buffer = path["buffer_bytes"]
-    if path["policer"]:
-        return f"{round(known(path['policer']['burst_bytes']['value']))} bytes"
     if buffer["seen"] == "measured":
         return f"{round(known(buffer['value']))} bytes"
     seen = buffer["value"] or 0
@@ -160,8 +162,12 @@ def _limit(path: PathModel, mbit_s: float, base_ms: float, assumptions: list[str
 def _impairments(path: PathModel, base_ms: float) -> Iterator[Component]:
     loss = path["loss"]
     if path["policer"]:
-        # The policer causes the losses.
-        pass
+        # It causes the losses.
+        yield {
+            "kind": "policer",
+            "rate": f"{known(path['policer']['rate_mbit_s']['value']):.5g} Mbit/s",
+            "burst": f"{round(known(path['policer']['burst_bytes']['value']))} bytes",
+        }
     elif loss["kind"] == "bernoulli":
         yield {"kind": "bernoulli-loss", "rate": _rounded(known(loss["rate"]["value"]))}
     elif loss["kind"] == "gilbert-elliott":
@@ -224,6 +230,9 @@ def _flow(connection: Connection, path: PathModel) -> tuple[Component, float, li
         if workload["kind"] == "file":
             # A run ends with its file; a remedy that fails takes longer.
             duration = 4 * duration + 10
+        elif "think" in workload:
+            # The last response is followed by a pause as well, which the capture lacks.
+            duration += float(workload["think"].split()[0]) / 1e3
     return flow, duration, assumptions
 
 
@@ -235,7 +244,8 @@ def _workload(connection: Connection, path: PathModel, assumptions: list[str]) -
     limits, waiting = direction["limits_s"], direction["receiver_application_s"]
     requests = asking["data_packets"]
     if requests >= LEAST_REQUESTS and asking["bytes"] <= requests * path["flow"]["mss_bytes"]:
-        think_ms = waiting / requests * 1e3
+        # Before the first request nothing is waited for.
+        think_ms = waiting / (requests - 1) * 1e3
         assumptions.append(f"{requests} requests of the same size, each asked when the one before is answered")
         return {
             "kind": "request-response",

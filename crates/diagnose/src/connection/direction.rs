@@ -5,7 +5,7 @@ use super::{
     counters::{Counts, Delivered},
     limit_account::{Account, Learned},
     path_delays::{Acks, Conditions, Delays, Peer},
-    policer::Policing,
+    policer::{Policed, Policing},
     route_change::{Route, Sample},
     rtt::Rtt,
     scoreboard::Scoreboard,
@@ -61,14 +61,13 @@ impl Direction {
         self.counts.data_packets > 0 || self.scoreboard.acknowledged.una >= 0
     }
 
-    /// The rate of a policer in octets per second. Pauses of the application would change the rate,
-    /// so that there is none for an idle sender.
-    pub(crate) fn policed(&self) -> Option<f64> {
+    /// The policer. Pauses of the application would change the rate, so that there is none for an idle sender.
+    pub(crate) fn policed(&self) -> Option<Policed> {
         let shares = &self.account.clock.shares;
         let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
         let idle = shares.of(Limit::Application) + shares.of(Limit::RoundTrips);
         let is_busy = 4 * idle < shares.all();
-        self.policing.rate(round_trip).filter(|_| is_busy)
+        self.policing.found(round_trip).filter(|_| is_busy)
     }
 
     /// The part of this end in the other end's waits. `since` is when the other end sent its last
@@ -238,6 +237,7 @@ impl Direction {
                 if self.sender.is_probing(sent) {
                     self.scoreboard.probe = Some(sent.start);
                 }
+                self.policing.send(sent.segment.time, sent.start.max(0));
                 None
             }
             Entry::Late(late) => {

@@ -263,6 +263,7 @@ impl Connection {
             },
             highest_flight: data.sender.releases.pattern.highest,
             median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),
+            policed: data.policed(),
         };
         data.path.model(&facts, &back.path)
     }

@@ -9,6 +9,8 @@ use crate::{
 
 /// Maximum number of losses that are considered.
 const MOST: usize = 256;
+/// Maximum number of segments before the first loss that are stored.
+const MOST_EARLY: usize = 128;
 /// Minimum number of intervals between losses, if nearly all of them have one rate.
 const INTERVALS: usize = 6;
 /// Minimum number of losses on one line, if only half of the intervals have one rate.
@@ -22,15 +24,52 @@ const CLOSE: f64 = 0.08;
 /// full queue, the round-trip time is long at each loss.
 const MANY: usize = 12;
 
+/// A policer, in octets of data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policed {
+    /// Octets per second.
+    pub(crate) rate: f64,
+    /// The lowest and the highest rate that is near.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// Octets that the bucket holds.
+    pub(crate) burst: f64,
+}
+
 /// The beginnings of losses, when the bucket was empty.
 #[derive(Debug, Default)]
 pub(crate) struct Policing {
     /// When the first lost segment was sent, and the octets that had passed by then.
     losses: Vec<(Nanos, i64)>,
     queued: usize,
+    /// Times and octets sent until the first loss, of one in `every` segments.
+    early: Vec<(Nanos, i64)>,
+    every: u32,
+    seen: u32,
 }
 
 impl Policing {
+    /// Records new data, before which `octets` were sent.
+    pub(crate) fn send(&mut self, time: Nanos, octets: i64) {
+        if !self.losses.is_empty() {
+            return;
+        }
+        self.seen += 1;
+        if self.seen < self.every {
+            return;
+        }
+        self.seen = 0;
+        if self.early.len() >= MOST_EARLY {
+            let mut keep = false;
+            self.early.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every = self.every.max(1).saturating_mul(2);
+        }
+        self.early.push((time, octets));
+    }
+
     /// Records the beginning of a recovery. `is_queued`: the round-trip time was longer than the
     /// minimum.
     pub(crate) fn lose(&mut self, sent: Nanos, passed: i64, is_queued: bool) {
@@ -40,15 +79,16 @@ impl Policing {
         }
     }
 
-    /// The rate in octets per second, if there is a policer.
-    pub(crate) fn rate(&self, round_trip: Nanos) -> Option<f64> {
+    /// The policer, if there is one. A bucket that was full between two losses has lost tokens, so that its rate
+    /// is the upper quartile of the rates near their median.
+    pub(crate) fn found(&self, round_trip: Nanos) -> Option<Policed> {
         let mut rates = self.rates((4 * round_trip).max(100 * MILLISECOND))?;
         rates.sort_by(f64::total_cmp);
         let median = *rates.get(rates.len() / 2)?;
-        let near = rates
-            .iter()
-            .filter(|rate| (**rate - median).abs() <= median / 8.0)
-            .count();
+        let is_near = |rate: &&f64| (**rate - median).abs() <= median / 8.0;
+        let likely: Vec<f64> = rates.iter().filter(is_near).copied().collect();
+        let near = likely.len();
+        let (&low, &high) = likely.first().zip(likely.last())?;
         let agree = rates.len() >= INTERVALS && 5 * near >= 4 * rates.len();
         let closeness = if near == rates.len() && near >= FEW {
             Some(CLOSE)
@@ -62,7 +102,26 @@ impl Policing {
         } else {
             agree && is_line && losses >= MANY && 3 * self.queued <= 2 * losses
         };
-        is_policer.then_some(median)
+        let rate = likely[3 * near / 4];
+        is_policer.then_some(Policed {
+            rate,
+            low,
+            high,
+            burst: self.burst(rate),
+        })
+    }
+
+    /// The most octets that passed above the rate until the first loss: the bucket was full when it began to
+    /// drain.
+    fn burst(&self, rate: f64) -> f64 {
+        let Some(&(end, passed)) = self.losses.first() else {
+            return 0.0;
+        };
+        let before = self.early.iter().filter(|(time, _)| *time <= end);
+        let above = before.map(|(time, octets)| {
+            (passed - octets) as f64 - rate * (end - time) as f64 / SECOND as f64
+        });
+        above.fold(0.0, f64::max)
     }
 
     /// The rates between losses.
@@ -112,7 +171,7 @@ mod tests {
         for (ms, kilobytes) in losses {
             policing.lose(ms * MILLISECOND, kilobytes * 1000, is_queued);
         }
-        policing.rate(40 * MILLISECOND).map(|rate| rate / 1e3)
+        policing.found(40 * MILLISECOND).map(|found| found.rate / 1e3)
     }
 
     #[test]

@@ -94,12 +94,8 @@ pub(super) fn square(value: f64) -> f64 {
 
 /// A line of least squares through octets over time.
 pub(crate) struct Line {
-    /// Its slope, and the octets at time 0.
+    /// Its slope.
     pub(crate) rate: f64,
-    pub(crate) start: f64,
-    /// The mean time, and the sum of the squared distances from it.
-    pub(super) time: f64,
-    pub(super) squares: f64,
     /// The standard deviation of the octets.
     pub(crate) deviation: f64,
 }
@@ -125,9 +121,6 @@ impl Line {
             .map(|point| square(point.1 - start - rate * point.0));
         Some(Self {
             rate,
-            start,
-            time,
-            squares,
             deviation: (off.sum::<f64>() / (count - 2.0)).sqrt(),
         })
     }

@@ -5,11 +5,11 @@ use super::{
     estimate::{Z, poisson},
     lost::Place,
     model::{Fit, Flow, Model, Reordering, Reverse},
-    policer,
     queue::{HANDSHAKE, Queue},
     side::Side,
 };
 use crate::{
+    connection::policer::Policed,
     control::{Control, Held},
     segment::DirectionName,
     time::{MILLISECOND, Nanos, millis, seconds},
@@ -21,8 +21,6 @@ pub(crate) const LEAST_SEGMENTS: u64 = 10;
 const RESOLUTION: f64 = 1_000.0;
 /// The bottleneck must be busy for more than 1/`SELDOM` of the time.
 const SELDOM: Nanos = 100;
-/// Minimum variation of the sender's rate that tests for a policer.
-const UNEVEN: f64 = 0.1;
 /// Typical response time of hosts, which is not part of the path's delay.
 const HOSTS: f64 = 50_000.0;
 /// Minimum number of pairs of acknowledgments for a rate.
@@ -59,6 +57,7 @@ pub(crate) struct Facts {
     /// The largest amount in flight.
     pub(crate) highest_flight: i64,
     pub(crate) median_rtt: Option<Nanos>,
+    pub(crate) policed: Option<Policed>,
 }
 
 impl Observer {
@@ -99,7 +98,7 @@ impl Observer {
                 bytes.scaled(1.0 / rate / MILLISECOND as f64)
             }),
             loss: queue.loss(segments),
-            policer: self.policer(&queue, facts, base),
+            policer: facts.policed.map(|found| self.policer(found, facts)),
             reordering: self.reordering(segments),
             jitter_ms: jitter(side),
             reverse: Reverse {
@@ -119,19 +118,19 @@ impl Observer {
         })
     }
 
-    fn policer(&self, queue: &Queue, facts: &Facts, base: Estimate) -> Option<Policer> {
-        let base = base.value? * MILLISECOND as f64;
-        if !queue.is_empty_at_losses(base) || self.goodput.spread() < UNEVEN {
-            return None;
+    fn policer(&self, found: Policed, facts: &Facts) -> Policer {
+        let mss = self.mss() as f64;
+        let scale = 1.0 + self.headers() as f64 / mss;
+        let burst = found.burst.max(2.0 * mss);
+        let burst = if facts.is_from_start {
+            Estimate::measured(burst, burst - mss, burst + mss)
+        } else {
+            Estimate::at_least(burst)
+        };
+        Policer {
+            rate_mbit_s: Estimate::measured(found.rate, found.low, found.high).scaled(scale * 8e-6),
+            burst_bytes: burst.scaled(scale),
         }
-        // If some runs were discarded, the earlier losses are unknown.
-        let (runs, every) = self.lost.runs();
-        if every > 1 {
-            return None;
-        }
-        let scale = 1.0 + self.headers() as f64 / self.mss() as f64;
-        let round_trip = facts.median_rtt.unwrap_or(0);
-        policer::find(runs, self.first?, self.mss(), round_trip, scale)
     }
 
     fn place(&self) -> Place {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Estimate, Policer, Series};
+use super::{Estimate, Series};
 use crate::{control::Control, segment::DirectionName};
 
 /// The path of one direction of data.
@@ -40,6 +40,15 @@ pub struct Model {
     pub fit: Fit,
     /// Properties of the connection that a simulation needs.
     pub flow: Flow,
+}
+
+/// A token bucket that drops traffic above its rate, without a queue (RFC 2475 §2.3.3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Policer {
+    /// The rate, in octets of IP packets.
+    pub rate_mbit_s: Estimate,
+    /// The bucket size: octets that pass at once.
+    pub burst_bytes: Estimate,
 }
 
 /// Losses that the full buffer does not explain.

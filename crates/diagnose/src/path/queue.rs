@@ -14,8 +14,6 @@ use crate::time::Nanos;
 const FULL: f64 = 0.85;
 /// Standard deviations by which losses at the longest wait must exceed independent losses.
 const DEVIATIONS: f64 = 3.0;
-/// Waits below this share of the base round trip are not queueing.
-const SHORT: f64 = 0.1;
 /// Minimum number of runs of losses at the longest wait.
 const LEAST_RUNS: u64 = 3;
 /// Losses far from a full buffer give the rate of random loss if at least this share of the
@@ -38,9 +36,8 @@ pub(super) struct Queue {
     random: u64,
     runs: u64,
     share: f64,
-    /// The longest wait, and the median one at losses.
+    /// The longest wait.
     longest: f64,
-    median: Option<f64>,
     place: Place,
 }
 
@@ -59,9 +56,6 @@ impl Queue {
         let threshold = (FULL * longest_loss).min(longest_loss - 2.0 * service);
         let is_top =
             |run: &&Run| wait(run).is_some_and(|wait| wait >= threshold && threshold > 0.0);
-        let mut waits: Vec<f64> = runs.iter().filter_map(wait).collect();
-        waits.sort_by(f64::total_cmp);
-        let median = waits.get(waits.len() / 2).copied();
         let (lost, all_runs) = sum(runs.iter(), every);
         let (top, top_runs) = sum(runs.iter().filter(is_top), every);
         let all = side.bins.all().max(1) as f64;
@@ -84,7 +78,6 @@ impl Queue {
                 runs: all_runs,
                 share: 1.0,
                 longest,
-                median,
                 place,
             };
         }
@@ -111,15 +104,8 @@ impl Queue {
             runs: random_runs,
             share: 1.0 - beyond(clear),
             longest,
-            median,
             place,
         }
-    }
-
-    /// Whether losses occur without a queue: half of them at a wait of less than a tenth of a round
-    /// trip.
-    pub(super) fn is_empty_at_losses(&self, base: f64) -> bool {
-        self.full.is_empty() && self.median.is_some_and(|wait| wait < base * SHORT)
     }
 
     /// Octets in the full buffer, excluding the packet in transmission.

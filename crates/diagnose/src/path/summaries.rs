@@ -232,20 +232,6 @@ impl Octets {
         self.bins[bin] += octets;
     }
 
-    /// The standard deviation of the bins as a share of the mean, without the partial first and
-    /// last bins.
-    pub(super) fn spread(&self) -> f64 {
-        let inner = self.bins.get(1..self.bins.len().saturating_sub(1));
-        let inner = inner
-            .unwrap_or_default()
-            .iter()
-            .map(|octets| *octets as f64);
-        let count = inner.len().max(1) as f64;
-        let mean = inner.clone().sum::<f64>() / count;
-        let squares: f64 = inner.map(|octets| square(octets - mean)).sum();
-        (squares / count).sqrt() / mean.max(1.0)
-    }
-
     /// Rates, with times from `origin`.
     pub(super) fn series(&self, origin: Nanos) -> Series {
         let interval = (1_i64 << self.shift) as f64 / SECOND as f64;

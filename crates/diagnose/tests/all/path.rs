@@ -237,6 +237,8 @@ fn losses_of_an_empty_bucket_show_a_policer() {
     let policer = policer.expect("a policer");
     let rate = policer.rate_mbit_s.value.expect("measured");
     assert!((rate / 3.2 - 1.0).abs() < 0.02, "{policer:?}");
+    let burst = policer.burst_bytes.value.expect("measured");
+    assert!((burst / 90_000.0 - 1.0).abs() < 0.1, "{policer:?}");
 }
 
 #[test]

@@ -96,6 +96,10 @@ fn is_possible(connection: &Connection, packets: u64) -> Result<(), TestCaseErro
         ] {
             is_estimate(estimate, most)?;
         }
+        for policer in &model.policer {
+            is_estimate(&policer.rate_mbit_s, f64::MAX)?;
+            is_estimate(&policer.burst_bytes, f64::MAX)?;
+        }
     }
     Ok(())
 }
