@@ -142,8 +142,8 @@ def test_a_slow_application_has_no_remedy(tmp_path: Path) -> None:
     assert verdict(found, rows) == "Nothing helps: the application was the limit, not the path or TCP."
 
 
-NONE: Any = {}
-"""A connection of which nothing is read."""
+NONE: Any = {"path": {"rate_mbit_s": {"seen": "measured"}}}
+"""A connection that filled its path."""
 
 
 def remedied(**changes: tuple[float, float, float]) -> Advice:
@@ -179,6 +179,37 @@ def test_the_headline_of_advice_includes_the_cost_to_others(cost: tuple[float, f
 def test_the_headline_of_advice_includes_a_longer_round_trip() -> None:
     headline = verdict(NONE, [remedied(rtt_change=(0.26, 0.2, 0.3))])
     assert headline.startswith("BBR: +53 % goodput, round trip +26 %, and takes nothing")
+
+
+def test_the_headline_names_an_assumed_rate_of_the_path() -> None:
+    unseen: Any = {"path": {"rate_mbit_s": {"seen": "at-least"}}}
+    told = "so that the path's rate is an assumption: it bounds the gain."
+    assert verdict(unseen, [remedied()]).endswith(told)
+    assert told not in verdict(NONE, [remedied()])
+
+
+def test_a_policer_is_modelled_as_one(tmp_path: Path) -> None:
+    file = captured(tmp_path, link='forward.impair = [{ kind = "policer", rate = "4 Mbit/s", burst = "60 kB" }]')
+    (policer,) = fitted(connection(file), str(file)).document["link"]["path"]["forward"]["impair"]
+    assert policer["kind"] == "policer"
+    assert float(policer["rate"].split()[0]) == pytest.approx(4, rel=0.05)
+    assert int(policer["burst"].split()[0]) == pytest.approx(60_000, rel=0.2)
+
+
+def test_a_change_of_the_route_changes_the_delay(tmp_path: Path) -> None:
+    made = '[[at]]\ntime = "5 s"\nset = { "link.path.delay" = "40 ms" }'
+    file = captured(tmp_path, flow='transport = { receive_window = "20 kB" }\n' + made)
+    document = fitted(connection(file), str(file)).document
+    assert [float(change["time"].split()[0]) for change in document["at"]] == pytest.approx([5, 5], abs=0.5)
+    before, after = document["link"]["path"]["delay"], document["at"][-1]["set"]["link.path.delay"]
+    assert float(after.split()[0]) - float(before.split()[0]) == pytest.approx(20, abs=1)
+
+
+def test_a_fast_exchange_of_messages_does_not_wait_for_a_slow_path(tmp_path: Path) -> None:
+    flow = 'workload = { kind = "request-response", request = "100 bytes", response = "3 kB" }'
+    run = replayed(found := connection(captured(tmp_path, flow=flow)), fitted(found, "made.pcapng"))
+    goodput = run.rows["goodput_mbit_s"]
+    assert goodput["simulation"] == pytest.approx(goodput["capture"], rel=0.04)
 
 
 def test_advice_keeps_to_80_columns() -> None:

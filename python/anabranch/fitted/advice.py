@@ -41,6 +41,8 @@ HARM = 0.05
 """Loss of goodput from which a shorter round trip is no help, and from which an uncertain loss of other
 flows is reported."""
 
+UNSEEN_RATE = " The connection never filled the path, so that the path's rate is an assumption: it bounds the gain."
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -168,7 +170,8 @@ def verdict(connection: Connection, rows: Sequence[Advice]) -> str:
     if helping:
         best = helping[0]
         title = f"{best['title'][0].upper()}{best['title'][1:]}"
-        return f"{title}: {_effects(best)} (to be changed {where(best['effort'])})."
+        assumed = "" if connection["path"]["rate_mbit_s"]["seen"] == "measured" else UNSEEN_RATE
+        return f"{title}: {_effects(best)} (to be changed {where(best['effort'])}).{assumed}"
     limits = connection["directions"][connection["path"]["direction"]]["limits_s"]
     least = APPLICATION * connection["duration_s"]
     if limits["application"] + limits["round-trips"] > least:

@@ -105,9 +105,23 @@ def fitted(connection: Connection, file: str) -> Fitted:
         for time, rate in path.get("rate_trace", ())
         if 0 < time < duration
     ]
+    changes += _route_changes(connection, path, links[LINK])
     if changes:
-        document["at"] = changes
+        document["at"] = sorted(changes, key=lambda change: float(change["time"].split()[0]))
     return Fitted(document, (*assumptions, *more), origin)
+
+
+def _route_changes(connection: Connection, path: PathModel, link: Component) -> list[Component]:
+    """The delays of the routes before the last one, which the model describes. `link` begins with the first route."""
+    found = connection["directions"][path["direction"]]["route_changes"]
+    last_ms = float(link["delay"].split()[0])
+    changes: list[Component] = []
+    for change in reversed(found):
+        time = f"{max(0.0, change['time_s'] - connection['start_s']):.3f} s"
+        changes.append({"time": time, "set": {f"link.{LINK}.delay": f"{last_ms:.4f} ms"}})
+        last_ms = max(0.0, last_ms + (change["before_ms"] - change["after_ms"]) / 2)
+    link["delay"] = f"{last_ms:.4f} ms"
+    return changes
 
 
 def _links(path: PathModel, base_ms: float, response_bytes: int) -> tuple[Component, list[str]]:

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     control::Sent,
+    entries::Role,
     limit::{Limit, Wait},
     path::Observer,
     retransmission::{
@@ -86,7 +87,7 @@ impl Direction {
         if self.sender.is_released() && self.is_route_clear() {
             let least = took + self.rtt.min.unwrap_or(0);
             let next = self.scoreboard.next;
-            self.routes[1].see(
+            let change = self.routes[1].see(
                 Sample {
                     time,
                     took,
@@ -95,6 +96,9 @@ impl Direction {
                 },
                 least,
             );
+            if let Some(change) = change {
+                self.path.change_route(Role::Sender, change.after);
+            }
         }
     }
 
@@ -462,7 +466,7 @@ impl Direction {
             return;
         }
         let una = self.scoreboard.acknowledged.una.max(0);
-        self.routes[0].see(
+        let change = self.routes[0].see(
             Sample {
                 time,
                 took,
@@ -471,6 +475,9 @@ impl Direction {
             },
             took + delays.back(),
         );
+        if let Some(change) = change {
+            self.path.change_route(Role::Receiver, change.after);
+        }
     }
 
     /// Judges pieces whose waiting time is over.

@@ -51,8 +51,9 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Records a sample. `least` is a round-trip time of the whole path.
-    pub(crate) fn see(&mut self, sample: Sample, least: Nanos) {
+    /// Records a sample, and returns the change that it completes. `least` is a round-trip time of the whole
+    /// path.
+    pub(crate) fn see(&mut self, sample: Sample, least: Nanos) -> Option<Change> {
         let block = self.open.get_or_insert(Block {
             time: sample.time,
             least: sample.took,
@@ -64,13 +65,11 @@ impl Route {
         self.samples += 1;
         // At least a round trip, so that the block contains its amount in flight.
         if self.samples < BLOCK || sample.time - block.time < least {
-            return;
+            return None;
         }
         self.samples = 0;
-        if let Some(block) = self.open.take() {
-            self.blocks.push_back(block);
-            self.look();
-        }
+        self.blocks.push_back(self.open.take()?);
+        self.look()
     }
 
     /// Whether the rate changed accordingly: with a constant window, a longer round trip lowers the
@@ -88,9 +87,9 @@ impl Route {
 
     /// Checks whether the block in the middle is a step: the blocks before it agree, and the blocks
     /// after it do.
-    fn look(&mut self) {
+    fn look(&mut self) -> Option<Change> {
         if self.blocks.len() < 2 * STAYS + 1 {
-            return;
+            return None;
         }
         let before = Stretch::of(self.blocks.range(..STAYS));
         let after = Stretch::of(self.blocks.range(STAYS + 1..));
@@ -105,12 +104,14 @@ impl Route {
                 before: before.least.0,
                 after: after.least.0,
             });
-        if let Some(change) = change.filter(|_| self.changes.len() < MOST) {
+        let change = change.filter(|_| self.changes.len() < MOST);
+        if let Some(change) = change {
             self.changes.push(change);
             self.blocks.drain(..=STAYS);
         } else {
             self.blocks.pop_front();
         }
+        change
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     control::{Rounds, Sent},
+    entries::Role,
     segment::{SYN, Segment},
     time::{MICROSECOND, MILLISECOND, Nanos},
 };
@@ -260,6 +261,17 @@ impl Observer {
             let wire = Self::wire(mss, headers);
             self.after
                 .advance(time, top, octets, sample, mss + headers, wire);
+        }
+    }
+
+    /// Forgets the route towards an end that another one, with this least time, has replaced: its longer or
+    /// shorter round trips are no queue.
+    pub(crate) fn change_route(&mut self, towards: Role, least: Nanos) {
+        let mut side = Side::default();
+        side.see_least(least, true);
+        match towards {
+            Role::Receiver => self.after = side,
+            Role::Sender => self.before = side,
         }
     }
 

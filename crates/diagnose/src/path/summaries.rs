@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use super::estimate::square;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Samples that are stored.
