@@ -43,6 +43,8 @@ pub(crate) struct Sample {
 /// Minimum round-trip times of one part of the path.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
+    /// The least time of the blocks before those that are examined.
+    least: Option<Nanos>,
     samples: u32,
     open: Option<Block>,
     /// The blocks before and after the step that is examined.
@@ -85,6 +87,13 @@ impl Route {
         4.0 * faster > 5.0 * slower
     }
 
+    /// Whether packets waited in a queue: then a bottleneck that becomes slower makes the round trip longer at
+    /// the same amount in flight, as another route does, but the rate falls as well.
+    fn has_queued(&self, before: &Stretch) -> bool {
+        let least = self.least.unwrap_or(before.least.0);
+        before.least.0 > least + least / 8 + MILLISECOND
+    }
+
     /// Checks whether the block in the middle is a step: the blocks before it agree, and the blocks
     /// after it do.
     fn look(&mut self) -> Option<Change> {
@@ -97,7 +106,15 @@ impl Route {
             .zip(after)
             .filter(|(before, after)| after.is_step_from(before))
             .filter(|(before, after)| {
-                after.has_flight_of(before) || self.has_other_rate(before, after)
+                let (is_held, is_other) = (
+                    after.has_flight_of(before),
+                    self.has_other_rate(before, after),
+                );
+                if self.has_queued(before) {
+                    is_held && !is_other
+                } else {
+                    is_held || is_other
+                }
             })
             .map(|(before, after)| Change {
                 time: after.time,
@@ -107,9 +124,11 @@ impl Route {
         let change = change.filter(|_| self.changes.len() < MOST);
         if let Some(change) = change {
             self.changes.push(change);
+            self.least = None;
             self.blocks.drain(..=STAYS);
-        } else {
-            self.blocks.pop_front();
+        } else if let Some(block) = self.blocks.pop_front() {
+            let least = self.least.unwrap_or(block.least);
+            self.least = Some(least.min(block.least));
         }
         change
     }
@@ -176,9 +195,13 @@ mod tests {
     /// Sixteen blocks before a step and sixteen after it: round-trip time in milliseconds, amount
     /// in flight, and octets per millisecond.
     fn changes(before: (i64, i64, i64), after: (i64, i64, i64)) -> usize {
+        changes_of(&[before, after])
+    }
+
+    fn changes_of(parts: &[(i64, i64, i64)]) -> usize {
         let mut route = Route::default();
         let (mut time, mut passed) = (0, 0);
-        for (round_trip, flight, rate) in [before, after] {
+        for &(round_trip, flight, rate) in parts {
             let took = round_trip * MILLISECOND;
             for _ in 0..16 * BLOCK {
                 time += 10 * MILLISECOND;
@@ -200,6 +223,9 @@ mod tests {
         assert_eq!(changes((20, 10_000, 500), (60, 10_000, 166)), 1);
         // A shorter route holds less and is faster.
         assert_eq!(changes((34, 10_000, 300), (11, 7_000, 600)), 1);
+        // A queue has filled, and then the bottleneck becomes slower.
+        let filled = [(10, 1_000, 100), (20, 10_000, 500), (60, 10_000, 166)];
+        assert_eq!(changes_of(&filled), 0);
         // A queue drains.
         assert_eq!(changes((34, 100_000, 3_000), (21, 62_000, 3_000)), 0);
     }
