@@ -2,7 +2,7 @@
 
 use super::{
     outstanding::{MOST_TOUCHED, Pieces, Settling},
-    plausibility::{Block, SackCheck},
+    plausibility::{Block, SackCheck, are_randomised},
     ranges::Ranges,
     sender_view::UNKNOWN,
 };
@@ -121,9 +121,10 @@ impl Acknowledged {
         self.last_duplicate = Some(time);
     }
 
-    /// Whether SACK options had room to name data at `start`.
+    /// Whether SACK options had room to name data at `start`. Blocks with other sequence numbers name none.
     pub(crate) fn room(&self, start: i64) -> Room {
-        if start < self.exceeded {
+        let check = &self.sack_check;
+        if start < self.exceeded || are_randomised(check.wrong, check.used) {
             Room::Exceeded
         } else if start < self.full {
             Room::Full

@@ -68,7 +68,11 @@ impl Direction {
         let round_trip = self.rtt.smoothed().map_or(0, |(srtt, _)| srtt);
         let idle = shares.of(Limit::Application) + shares.of(Limit::RoundTrips);
         let is_busy = 4 * idle < shares.all();
-        self.policing.found(round_trip).filter(|_| is_busy)
+        // A queue before the capture point may be full at each loss.
+        let is_hidden = self.rtt.hides_queue() && self.path.loses_before();
+        self.policing
+            .found(round_trip)
+            .filter(|_| is_busy && !is_hidden)
     }
 
     /// The part of this end in the other end's waits. `since` is when the other end sent its last

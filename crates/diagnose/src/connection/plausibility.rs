@@ -81,6 +81,16 @@ struct Claim {
     next: i64,
 }
 
+/// Minimum number of wrong blocks: the first loss alone causes three duplicate acknowledgments (RFC
+/// 5681 §3.2).
+const FEW: u64 = 3;
+
+/// Whether so many wrong blocks, beside those that were used, show a device that rewrites the sequence numbers,
+/// but not those of the blocks.
+pub(crate) const fn are_randomised(wrong: u64, used: u64) -> bool {
+    wrong >= FEW && wrong > used
+}
+
 impl SackCheck {
     /// Records a window of the receiver.
     pub(crate) fn announce(&mut self, edge: i64) {

@@ -433,7 +433,10 @@ impl<'a> Case<'a> {
         let runs = runs.into_iter().filter(|run| !is_hidden(&run));
         let (full, runs): (Vec<_>, Vec<_>) = runs.partition(|run| is_overflow(run));
         let queued: usize = full.iter().map(Vec::len).sum();
-        let is_known = self.data.policed_mbit_s.is_some() || silence::is_stuck(self);
+        // Without SACK blocks that it can use, a sender repeats what has arrived.
+        let is_known = self.data.policed_mbit_s.is_some()
+            || silence::is_stuck(self)
+            || path::is_randomised(self.data);
         let count: usize = runs.iter().map(Vec::len).sum();
         // A receiver discards late originals with an old timestamp (RFC 7323 §5.3).
         let late = self.data.reordered_packets + self.data.reordered_after_packets;

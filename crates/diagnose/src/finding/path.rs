@@ -2,6 +2,7 @@
 
 use super::{Case, Finding, Role, counted};
 use crate::{
+    connection::plausibility::are_randomised,
     limit::Limit,
     report::{CapturePoint, OneWay},
 };
@@ -39,12 +40,8 @@ pub(super) fn route_change(case: &Case<'_>) -> Option<Finding> {
     case.is_main.then(|| Finding::new(0.0, text))
 }
 
-/// Minimum number of wrong blocks: the first loss alone causes three duplicate acknowledgments (RFC
-/// 5681 §3.2).
-const FEW_BLOCKS: u64 = 3;
-
 pub(super) fn is_randomised(data: &OneWay) -> bool {
-    data.wrong_sack_blocks >= FEW_BLOCKS && data.wrong_sack_blocks > data.sack_blocks
+    are_randomised(data.wrong_sack_blocks, data.sack_blocks)
 }
 
 /// A device that rewrites sequence numbers but not the SACK option.

@@ -329,6 +329,12 @@ impl Observer {
         }
     }
 
+    /// Whether most runs of losses were before the capture point.
+    pub(crate) fn loses_before(&self) -> bool {
+        let (runs, _) = self.lost.runs();
+        2 * runs.iter().filter(|run| run.place == Place::Before).count() > runs.len()
+    }
+
     /// Records whether an original was lost.
     pub(crate) fn decide(&mut self, start: i64, end: i64, is_lost: bool) {
         self.lost.decide(start, end, is_lost, self.mss());
