@@ -181,7 +181,7 @@ class Unscaled:
         segment = Segment(bytearray(octets))
         if forward:
             end = (segment.number(4) + segment.payload) % 2**32
-            is_beyond = self.edge is not None and segment.payload and (end - self.edge) % 2**32 - 1 < 2**31 - 1
+            is_beyond = self.edge is not None and segment.payload and 0 < (end - self.edge) % 2**32 < 2**31
             return None if is_beyond else octets
         if segment.flags & ACK and not segment.flags & RST:
             (window,) = struct.unpack_from(">H", segment.octets, segment.tcp + 14)

@@ -62,7 +62,9 @@ def judgements(planted: Cause, seed: int, kept: Path | None = None, kernel: str 
 def _changes(folder: Path) -> frozenset[str]:
     """The changes of headers between the points."""
     found = diagnose_points([folder / f"{point}.pcap" for point in POINTS])
-    return frozenset(one["kind"] for connection in found["connections"] for part in connection["changes"] for one in part)
+    return frozenset(
+        one["kind"] for connection in found["connections"] for part in connection["changes"] for one in part
+    )
 
 
 def _run(planted: Cause, seed: int, folder: Path, kernel: str | None) -> None:
