@@ -79,9 +79,13 @@ RIGHT = (
            "python validation/diagnose/planted.py --write", are_shares=True),
     Figure("Causes planted beside Linux 6.12", "validation/diagnosis.md", PLANTED.format("kernel"), NAMED,
            "python validation/diagnose/planted.py --engine kernel --write", are_shares=True),
-    Figure("The congestion control of 200 captures of Linux, at the sender", "validation/diagnosis.md",
-           r"at the sender (\d+) right.*?(\d+) undecided, (\d+) wrong", "{} right, {} undecided, {} wrong",
-           "python validation/diagnose/controls.py --write"),
+    Figure("Advice of diagnoses beside what the remedy gives on Linux 6.12: goodput within 10 %",
+           "validation/diagnosis.md", r"remedy gave: \*\*([\d.]+)%\*\* of (\d+) connections",
+           "{} % of {} connections whose path shows its rate", "python validation/diagnose/advice.py --write"),
+    Figure("The congestion control in captures of Linux, at the sender and at the receiver", "validation/diagnosis.md",
+           r"captured at the sender \| ([\d.]+)%.*?wrongly, at the sender \| ([\d.]+)%.*?"
+           r"captured at the receiver \| ([\d.]+)%.*?wrongly, at the receiver \| ([\d.]+)%",
+           "{} % right and {} % wrong; {} % and {} %", "python validation/diagnose/controls.py --write"),
     Figure("Faults planted in congestion controls (target: 38 of 40)", "validation/stress.md",
            r"(\d+ of \d+) faults are found", "{} found", "python validation/stress/mutants.py --write"),
 )  # fmt: skip

@@ -136,8 +136,8 @@ def all_judged(
     causes: list[Cause], first: int, paths: int, seeds: range, kernel: str, kept: Path | None
 ) -> Iterator[Judged]:
     """Each cause on each path."""
-    for cause in causes:
-        for seed in range(first, first + paths):
+    for seed in range(first, first + paths):
+        for cause in causes:
             file = kept and kept / f"{cause.name.replace(' ', '-')}-{seed}.json"
             if file and file.exists():
                 found = json.loads(file.read_text())
