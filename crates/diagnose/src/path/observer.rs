@@ -340,3 +340,26 @@ impl Observer {
         self.lost.decide(start, end, is_lost, self.mss());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SECOND;
+
+    #[test]
+    fn a_loss_before_the_capture_met_the_queue_of_its_time() {
+        let mut observer = Observer::default();
+        // The queue grows from 10 to 59 ms, and is empty when the loss is repaired.
+        for ms in (10..60).chain(std::iter::repeat_n(10, 50)) {
+            let time = observer.sender_at.unwrap_or(0) + 20 * MILLISECOND;
+            observer.sender_at = Some(time);
+            observer
+                .before
+                .sample(time, ms * MILLISECOND, true, 1, Prompt::Yes);
+        }
+        let at = |sample: i64| sample * 20 * MILLISECOND + 1;
+        let is_full = |sample| observer.was_full_before(at(sample), 20 * MILLISECOND);
+        assert_eq!([5, 49, 90].map(is_full), [false, true, false]);
+        assert!(!observer.was_full_before(at(49), SECOND));
+    }
+}

@@ -96,7 +96,7 @@ fn is_possible(connection: &Connection, packets: u64) -> Result<(), TestCaseErro
         ] {
             is_estimate(estimate, most)?;
         }
-        for policer in &model.policer {
+        if let Some(policer) = &model.policer {
             is_estimate(&policer.rate_mbit_s, f64::MAX)?;
             is_estimate(&policer.burst_bytes, f64::MAX)?;
         }

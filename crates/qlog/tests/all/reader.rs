@@ -90,6 +90,12 @@ fn all_formats_give_the_same_events() {
         r#"{{"traces":[{{"events":[{rows}],"configuration":{{"time_units":"us"}},"event_fields":["relative_time","category","event","data"]}}],"qlog_version":"draft-01"}}"#
     );
     check(&events(&text).expect("a qlog").1);
+    // A column without a name keeps its place.
+    let odd = text
+        .replace(r#""category","#, r#"null,"category","#)
+        .replace(r#","transport""#, r#",0,"transport""#);
+    assert_ne!(odd, text);
+    check(&events(&odd).expect("a qlog").1);
 }
 
 #[test]
