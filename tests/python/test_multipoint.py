@@ -382,6 +382,18 @@ def test_records_that_a_capture_dropped_are_no_losses(lossy: Taps, compared: Cal
     assert own["added"]["data"] == 0
 
 
+def test_the_last_records_of_a_connection_that_a_capture_dropped_are_of_no_device(
+    lossy: Taps, compared: Callable[..., Points]
+) -> None:
+    seen = {one.octets for one in lossy.server}
+    came = [one for one in lossy.client if one.source[0] == CLIENT and one.payload and one.octets in seen]
+    gone = {one.octets for one in came[-5:]}
+    last = min(one.time_ns for one in came[-5:])
+    client = [one for one in lossy.client if one.octets not in gone and one.time_ns < last + 20_000_000]
+    own = compared(client, lossy.server).content["parts"][0]["forward"]
+    assert own["added"]["data"] == 0
+
+
 def test_reordering_and_duplicates_are_the_run_s(compared: Callable[..., Points]) -> None:
     jitter = '{ kind = "jitter", distribution = { kind = "exponential" }, mean = "1 ms", reorder = true }'
     impair = '{ kind = "duplicate", rate = 0.01 }, ' + jitter

@@ -90,7 +90,7 @@ def passage(matched: Matched, way: int, windows: tuple[Window, Window]) -> Passa
         received.time_s - least <= up_window.end_s + RESOLUTION_S
     )
     is_extra = is_expected & ~is_mated
-    is_duplicate, is_missed = _extra(sent, received, up, is_extra, is_mated)
+    is_duplicate, is_missed = _extra(sent, received, up, is_extra, is_mated, least)
     is_added = is_extra & ~is_duplicate & ~is_missed
     return Passage(
         way, sent, received, mate, is_due, is_gone & ~is_unseen, is_unseen, is_duplicate, is_added, is_missed,
@@ -113,7 +113,9 @@ def _arrived(sent: Side, received: Side, down: Side, is_gone: Flags) -> Flags:
     return made
 
 
-def _extra(sent: Side, received: Side, up: Side, is_extra: Flags, is_mated: Flags) -> tuple[Flags, Flags]:
+def _extra(
+    sent: Side, received: Side, up: Side, is_extra: Flags, is_mated: Flags, least_s: float
+) -> tuple[Flags, Flags]:
     """Packets without an original: the duplicates among them, and the packets that the first capture lacks."""
     core = received.core()
     is_copy = is_among(core, distinct(core[is_mated])) & ((received.length > 0) | flagged(received.rows, SYN))
@@ -124,15 +126,19 @@ def _extra(sent: Side, received: Side, up: Side, is_extra: Flags, is_mated: Flag
     is_duplicate = is_extra & is_copy & ~flagged(received.rows, RST)
     # Octets that the first capture has nowhere, or an acknowledgment that passed it in no packet.
     is_new = (received.length > 0) & ~covers(sent, received.stream, received.start, received.end)
-    return is_duplicate, is_extra & ~is_duplicate & is_new & _acknowledged_beyond(up, received)
+    return is_duplicate, is_extra & ~is_duplicate & is_new & _may_have_passed(up, received, least_s)
 
 
-def _acknowledged_beyond(up: Side, received: Side) -> Flags:
-    """Data whose acknowledgment the first capture has: the data passed it, or a device made it."""
-    highest = np.full(int(max(received.stream.max(initial=0), up.other_stream.max(initial=0))) + 1, NO_ACK, np.int64)
+def _may_have_passed(up: Side, received: Side, least_s: float) -> Flags:
+    """Data whose acknowledgment the first capture has, or would have after its last packet."""
+    streams = int(max(received.stream.max(initial=0), up.other_stream.max(initial=0))) + 1
+    highest = np.full(streams, NO_ACK, np.int64)
+    latest = np.full(streams, -np.inf)
     has_ack = up.ack != NO_ACK
     np.maximum.at(highest, up.other_stream[has_ack], up.ack[has_ack] - ACK_ZERO)
-    found: Flags = received.end <= highest[received.stream]
+    np.maximum.at(latest, up.other_stream[has_ack], up.time_s[has_ack])
+    is_last = received.time_s + least_s > latest[received.stream]
+    found: Flags = (received.end <= highest[received.stream]) | is_last
     return found
 
 
