@@ -5,7 +5,7 @@ use super::{
     counters::{Counts, Delivered},
     limit_account::{Account, Learned},
     path_delays::{Acks, Conditions, Delays, Peer},
-    policer::{Policed, Policing},
+    policer::Policing,
     route_change::{Route, Sample},
     rtt::Rtt,
     scoreboard::Scoreboard,
@@ -17,7 +17,7 @@ use crate::{
     control::Sent,
     entries::Role,
     limit::{Limit, Wait},
-    path::Observer,
+    path::{Observer, Policed},
     retransmission::{
         Retransmission, Trigger,
         ledger::{Budget, Ledger},

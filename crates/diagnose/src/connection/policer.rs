@@ -3,7 +3,7 @@
 //! Analysis of Traffic Policing", SIGCOMM 2016).
 
 use crate::{
-    path::Line,
+    path::{Line, Policed},
     time::{MILLISECOND, Nanos, SECOND},
 };
 
@@ -23,18 +23,6 @@ const CLOSE: f64 = 0.08;
 /// Minimum number of losses on a line that shows a policer although bursts wait in a queue. With a
 /// full queue, the round-trip time is long at each loss.
 const MANY: usize = 12;
-
-/// A policer, in octets of data.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Policed {
-    /// Octets per second.
-    pub(crate) rate: f64,
-    /// The lowest and the highest rate that is near.
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    /// Octets that the bucket holds.
-    pub(crate) burst: f64,
-}
 
 /// The beginnings of losses, when the bucket was empty.
 #[derive(Debug, Default)]
@@ -171,7 +159,9 @@ mod tests {
         for (ms, kilobytes) in losses {
             policing.lose(ms * MILLISECOND, kilobytes * 1000, is_queued);
         }
-        policing.found(40 * MILLISECOND).map(|found| found.rate / 1e3)
+        policing
+            .found(40 * MILLISECOND)
+            .map(|found| found.rate / 1e3)
     }
 
     #[test]

@@ -4,12 +4,11 @@ use super::{
     Estimate, Observer, Policer, Seen,
     estimate::{Z, poisson},
     lost::Place,
-    model::{Fit, Flow, Model, Reordering, Reverse},
+    model::{Fit, Flow, Model, Policed, Reordering, Reverse},
     queue::{HANDSHAKE, Queue},
     side::Side,
 };
 use crate::{
-    connection::policer::Policed,
     control::{Control, Held},
     segment::DirectionName,
     time::{MILLISECOND, Nanos, millis, seconds},

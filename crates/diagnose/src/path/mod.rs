@@ -23,6 +23,7 @@ mod summaries;
 pub(crate) use estimate::Line;
 pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
+pub(crate) use model::Policed;
 pub use model::{LossKind, Model, Policer};
 pub(crate) use observer::Observer;
 pub use summaries::Series;

@@ -42,6 +42,18 @@ pub struct Model {
     pub flow: Flow,
 }
 
+/// A policer, in octets of data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policed {
+    /// Octets per second.
+    pub(crate) rate: f64,
+    /// The lowest and the highest rate that is near.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// Octets that the bucket holds.
+    pub(crate) burst: f64,
+}
+
 /// A token bucket that drops traffic above its rate, without a queue (RFC 2475 §2.3.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Policer {
