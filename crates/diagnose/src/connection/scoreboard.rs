@@ -8,7 +8,7 @@ use super::{
     path_delays::Delays,
     plausibility::Leap,
     ranges::Octets,
-    sender_view::{FURTHEST, UNKNOWN},
+    sender_view::{DUP_THRESH, FURTHEST, UNKNOWN},
     transmission::{Entry, History, Marked, Repeated, Suspect, Transmission, copy_of},
 };
 use crate::{
@@ -19,9 +19,6 @@ use crate::{
     segment::{FIN, SYN, Segment, Sequence},
     time::Nanos,
 };
-
-/// Duplicate acknowledgments after which a gap is a loss (RFC 5681 §3.2).
-const DUP_THRESH: u32 = 3;
 
 /// The data sent, and its acknowledgments.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use super::{
     path_delays::Conditions,
     scene::Scene,
     segment_size::SegmentSize,
-    sender_view::{Arrival, Due, View},
+    sender_view::{Arrival, DUP_THRESH, Due, View},
     transmission::{History, Transmission},
     transmission_causes::{Last, Leaving, Refill, Releases},
 };
@@ -15,8 +15,6 @@ use crate::{
     time::{MILLISECOND, Nanos},
 };
 
-/// Duplicate acknowledgments that begin a recovery (RFC 5681 §3.2).
-const DUP_THRESH: u32 = 3;
 /// Linux starts no timer shorter than two ticks of its clock.
 const LEAST_TIMER: Nanos = 2 * MILLISECOND;
 /// Even a busy host sends within this time after an acknowledgment if it has data.

@@ -83,6 +83,9 @@ pub(crate) struct View {
     pub(crate) was_drained: bool,
 }
 
+/// Duplicate acknowledgments after which a gap is a loss (RFC 5681 §3.2).
+pub(crate) const DUP_THRESH: u32 = 3;
+
 /// Below every octet: no acknowledgment is known.
 pub(crate) const UNKNOWN: i64 = i64::MIN / 4;
 

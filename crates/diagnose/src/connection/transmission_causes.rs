@@ -3,7 +3,7 @@
 
 use super::{
     path_delays::Delays,
-    sender_view::View,
+    sender_view::{DUP_THRESH, View},
     sending_pattern::{Pattern, Release},
 };
 use crate::{
@@ -197,9 +197,13 @@ impl Releases {
             return false;
         };
         let time = leaving.segment.time;
-        let latest = view
-            .last
-            .map_or(last.time, |arrival| arrival.time.max(last.time));
+        // A sender that does not react to duplicate acknowledgments has no use for their SACK blocks.
+        let heard = if view.duplicates >= DUP_THRESH {
+            view.advanced
+        } else {
+            view.last.map(|arrival| arrival.time)
+        };
+        let latest = heard.map_or(last.time, |heard| heard.max(last.time));
         !leaving.is_retransmission
             && view.una < leaving.next
             && !last.is_small
