@@ -162,9 +162,12 @@ def _of_added(found: Passage) -> Iterator[tuple[int, Change]]:
         own = found.is_added & (stream == number)
         kinds = kinds_of_added(found, own)
         arrived = int((stream == number).sum())
+        # A capture that lacks original data lacks retransmissions as well, and the octets of these are elsewhere in it.
+        missed = int((found.is_missed & (stream == number)).sum())
+        most = {"rst": 0, "data": missed, "ack": max(LEAST_ADDED_ACKS, ADDED_ACKS_SHARE * arrived) - 1}
         for kind in ("rst", "data", "ack"):
             count = kinds[kind]
-            if not count or (kind == "ack" and count < max(LEAST_ADDED_ACKS, ADDED_ACKS_SHARE * arrived)):
+            if count <= most[kind]:
                 continue
             is_reset = flagged(found.received.rows, RST)
             has_data = found.received.length > 0
