@@ -361,7 +361,8 @@ CAUSES = (
     cause("small receive window", receive_window, {"receive-window"}, stalls={"receive-window"}),
     cause("zero window", zero_window, {"zero-window"}, {"slow-reader"}, {"zero-window", "receive-window"}),
     cause("slow reader", slow_reader, {"slow-reader", "zero-window"}, set(), {"receive-window", "zero-window"}),
-    cause("slow application", slow_application, {"application"}, stalls={"application"}),
+    # Nagle's algorithm holds a small write back while an earlier one is not acknowledged.
+    cause("slow application", slow_application, {"application"}, {"delayed-ack-nagle"}, {"application"}),
     cause("slow client", slow_client, {"slow-client"}, {"round-trips"}, {"application", "round-trips"}),
     cause("round trips", round_trips, {"round-trips"}, stalls={"round-trips"}),
     cause("small send buffer", send_buffer, {"send-buffer"}, stalls={"send-buffer"}),
