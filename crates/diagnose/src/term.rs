@@ -100,10 +100,12 @@ macro_rules! terms {
             }
 
             fn $rule(self, of: $of) -> $result {
-                let rule: fn($of) -> $result = match self {
-                    $(Self::$variant => $holds,)*
-                };
-                rule(of)
+                match self {
+                    $(Self::$variant => {
+                        let rule: fn($of) -> $result = $holds;
+                        rule(of)
+                    })*
+                }
             }
         }
 

@@ -134,6 +134,7 @@ impl Acknowledged {
     }
 
     /// Processes SACK blocks.
+    #[inline(never)]
     pub(crate) fn selective(
         &mut self,
         ack: &Ack<'_>,
@@ -143,9 +144,6 @@ impl Acknowledged {
         summary: &mut AckSummary,
     ) {
         let blocks = ack.segment.blocks();
-        if blocks.is_empty() {
-            return;
-        }
         let unwrapped = |block: &(u32, u32)| {
             let start = sequence.unwrap(block.0, ack.una);
             (start, start + i64::from(block.1.wrapping_sub(block.0)))
@@ -316,6 +314,7 @@ impl Acknowledged {
 
     /// Marks whether data `beyond` the piece arrived after the piece, as no earlier acknowledgment
     /// covered it.
+    #[cold]
     fn see_beyond(&self, piece: &mut Piece, time: Nanos, beyond: Option<(i64, Nanos)>) {
         let last = piece.latest().map_or(time, |copy| copy.time);
         // Without duplicate acknowledgments, no data had arrived above the gap.

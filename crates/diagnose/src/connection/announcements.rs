@@ -165,6 +165,7 @@ fn is_after(one: u32, other: u32) -> bool {
 impl Announced {
     /// Records a RST in the name of this end. `peer` is the other end, `answer` this end's minimum
     /// response time.
+    #[cold]
     pub(crate) fn see_rst(&mut self, segment: &Segment, peer: &Self, answer: Option<Nanos>) {
         if self.rst.is_some() {
             return;

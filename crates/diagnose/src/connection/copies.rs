@@ -175,6 +175,7 @@ impl Copies {
 
     /// Whether the data of a segment up to `upto` just passed in other segments with the same
     /// acknowledgment and window.
+    #[inline(never)]
     fn is_recut(
         &self,
         segment: &Segment,

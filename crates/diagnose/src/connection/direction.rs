@@ -271,6 +271,7 @@ impl Direction {
         }
     }
 
+    #[cold]
     fn retransmit(
         &mut self,
         sent: &Transmission<'_>,
@@ -491,6 +492,7 @@ impl Direction {
         }
     }
 
+    #[cold]
     fn judge(&mut self, piece: &Piece, delays: Delays, budget: &mut Budget) {
         if piece.again.is_empty() {
             return;

@@ -135,6 +135,7 @@ impl Clock {
     }
 
     /// Moves the time attributed to [`LEVEL_SEEN_AS`] since a moment to another limit.
+    #[cold]
     fn settle_since(&mut self, mark: Mark, to: Limit) {
         for (limit, before) in LEVEL_SEEN_AS.into_iter().zip(mark.spent) {
             let time = (self.shares.of(limit) - before).max(0);
@@ -294,6 +295,7 @@ impl Clock {
     }
 
     /// Records a pause of more than a round trip.
+    #[cold]
     fn pause(&mut self, interval: &Interval, since: Nanos, cause: Limit, is_peers: bool) {
         if self.stalls.len() >= MOST_STALLS {
             self.stalls_not_kept += 1;

@@ -395,6 +395,7 @@ impl Connection {
         }
         for (end, number) in [(from, Some(segment.seq)), (1 - from, segment.ack)] {
             if let (Some(first), Some(number)) = (self.directions[end].scoreboard.first(), number)
+                && !self.answers[end].others.is_empty()
                 && let Some(answer) = self.answers[end].choose(first, number)
             {
                 self.directions[end].scoreboard.open_again(&answer);
@@ -403,6 +404,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn add_syn(&mut self, segment: &Segment, from: usize) {
         self.directions[from].scoreboard.open(segment);
         self.announced[from].syns += 1;

@@ -62,6 +62,7 @@ impl Pieces {
         None
     }
 
+    #[cold]
     fn split_at(&mut self, at: i64) {
         let index = self.behind(at);
         if let Some(piece) = self.pieces.get_mut(index)
@@ -96,6 +97,7 @@ impl Pieces {
     /// the original pieces.
     ///
     /// The time of the joined piece is that of the last of them.
+    #[cold]
     pub(crate) fn join(&mut self, start: i64, end: i64) -> Vec<Piece> {
         let first = self.behind(start);
         let is_many = self
@@ -236,6 +238,7 @@ pub(crate) struct Gaps {
 
 impl Gaps {
     /// Records a packet that starts at `end`, beyond `start`; `is_bare` if it has no data.
+    #[cold]
     pub(crate) fn note(&mut self, start: i64, end: i64, copy: &Copy, is_bare: bool) {
         if self.open.len() >= MOST_GAPS {
             self.open.pop_front();

@@ -158,7 +158,7 @@ pub(super) const NEAR: u32 = 1 << 24;
 /// direction.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    others: Vec<Segment>,
+    pub(super) others: Vec<Segment>,
 }
 
 impl Answers {
@@ -170,6 +170,7 @@ impl Answers {
 
     /// Returns the other SYN-ACK to which a number of data or of an acknowledgment belongs. `first`
     /// is the octet after the SYN-ACK that opened the direction.
+    #[cold]
     pub(crate) fn choose(&mut self, first: u32, number: u32) -> Option<Segment> {
         let from = |first: u32| number.wrapping_sub(first);
         let others = self.others.iter();

@@ -80,6 +80,7 @@ impl Scoreboard {
     }
 
     /// Opens this direction with a SYN: the first octet has the next number.
+    #[cold]
     pub(crate) fn open(&mut self, segment: &Segment) {
         if self.sequence.is_none() {
             self.sequence = Some(Sequence::new(segment.seq.wrapping_add(1)));
@@ -89,6 +90,7 @@ impl Scoreboard {
     }
 
     /// Opens this direction with a SYN-ACK other than the first. Only SYN-ACKs have passed.
+    #[cold]
     pub(crate) fn open_again(&mut self, segment: &Segment) {
         *self = Self {
             ids: std::mem::take(&mut self.ids),
@@ -166,6 +168,7 @@ impl Scoreboard {
 
     /// Processes a packet without data: it has the number of the next octet (RFC 9293 §3.10.7.4),
     /// so that all data below had been sent.
+    #[cold]
     pub(crate) fn see_bare(&mut self, sent: &Transmission<'_>) {
         if sent.start > self.next {
             self.gaps.note(self.next, sent.start, &sent.copy(), true);
@@ -174,6 +177,7 @@ impl Scoreboard {
     }
 
     /// Records that data up to `next` was sent but not captured.
+    #[cold]
     fn reach(&mut self, next: i64) {
         self.octets.skip(self.next, next);
         // If a single octet is missing, it is more likely the FIN than a segment.
@@ -200,6 +204,19 @@ impl Scoreboard {
             self.insert(start, end, Some(copy), None);
             return Entry::New;
         }
+        self.enter_again(sent, is_tail, copy, delays)
+    }
+
+    /// Enters a segment that does not continue the data.
+    #[cold]
+    fn enter_again(
+        &mut self,
+        sent: &Transmission<'_>,
+        is_tail: bool,
+        copy: Copy,
+        delays: Delays,
+    ) -> Entry {
+        let (start, end) = (sent.start, sent.end);
         if self.repeats_probe(start, end) {
             self.send_probed(start, copy);
             self.insert(self.next, end, Some(copy), None);
@@ -281,6 +298,7 @@ impl Scoreboard {
     }
 
     /// Enters a retransmission with its number.
+    #[cold]
     pub(crate) fn mark(
         &mut self,
         sent: &Transmission<'_>,
@@ -467,9 +485,11 @@ impl Scoreboard {
             is_duplicate: una == self.acknowledged.una && is_pure && self.next > una,
             ..AckSummary::default()
         };
-        let (pieces, settling) = (&mut self.pieces, &mut self.settling);
-        self.acknowledged
-            .selective(ack, sequence, pieces, settling, &mut summary);
+        if segment.block_count > 0 {
+            let (pieces, settling) = (&mut self.pieces, &mut self.settling);
+            self.acknowledged
+                .selective(ack, sequence, pieces, settling, &mut summary);
+        }
         if summary.advances {
             self.advance(ack, &mut summary);
         } else if summary.is_duplicate {

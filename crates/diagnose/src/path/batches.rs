@@ -77,6 +77,7 @@ impl Batches {
         });
     }
 
+    #[cold]
     fn merge(&mut self) {
         let merged = self.parts.chunks(2).map(|pair| Batch {
             start: pair.first().map_or(0, |batch| batch.start),
