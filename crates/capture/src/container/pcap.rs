@@ -7,8 +7,8 @@ use crate::bytes::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Variant {
     order: Order,
-    /// Units of the fractions of seconds, per second.
-    units: u32,
+    /// Picoseconds of a unit of the fractions of seconds.
+    picos: i64,
     /// Bytes of each record's header; one variant adds eight (Kuznetzov's patch, magic 0xa1b2cd34).
     header: usize,
 }
@@ -21,15 +21,15 @@ impl Variant {
         ]
         .into_iter()
         .find_map(|(order, magic)| {
-            let (units, header) = match magic {
+            let (picos, header) = match magic {
                 0xa1b2_c3d4 => (1_000_000, 16),
-                0xa1b2_3c4d => (1_000_000_000, 16),
+                0xa1b2_3c4d => (1_000, 16),
                 0xa1b2_cd34 => (1_000_000, 24),
                 _ => return None,
             };
             Some(Self {
                 order,
-                units,
+                picos,
                 header,
             })
         })
@@ -116,9 +116,9 @@ impl Pcap {
         if captured > MAX_RECORD {
             return Err(Wrong::Broken("a record of more than 128 MiB"));
         }
-        let units = i128::from(self.variant.units);
         let seconds = self.seconds.unwrap(seconds);
-        let time = i128::from(seconds) * PICOS + i128::from(fraction) * (PICOS / units);
+        let time =
+            i128::from(seconds) * PICOS + i128::from(i64::from(fraction) * self.variant.picos);
         let Some((octets, left)) = beginning(bytes, captured.into())? else {
             return Ok(Next::CutOff);
         };

@@ -7,8 +7,6 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::Flags;
-
 use crate::{
     retransmission::need::is_before,
     segment::{FIN, SYN, Segment},
@@ -29,21 +27,10 @@ const MIRRORED: u64 = 8;
 /// Acknowledgments that must have come twice before others count as copies.
 const FEW_PAIRS: u64 = 4;
 
-/// A packet of which a copy may follow: the fields by which a copy is recognized.
+/// A packet of which a copy may follow.
 #[derive(Debug)]
 struct Recent {
-    time: Nanos,
-    seq: u32,
-    /// One past its last sequence number.
-    end: u32,
-    payload: u32,
-    ack: Option<u32>,
-    stamps: Option<(u32, u32)>,
-    window: u16,
-    flags: Flags,
-    id: Option<u16>,
-    has_all_options: bool,
-    blocks: Box<[(u32, u32)]>,
+    packet: Segment,
     /// It acknowledged more than the packets before it, and has no data.
     is_advance: bool,
     copies: u32,
@@ -52,20 +39,19 @@ struct Recent {
 impl Recent {
     /// Whether a packet is equal except for fields that devices on the path change: hop limit, MSS.
     fn is_equal(&self, other: &Segment) -> bool {
-        self.seq == other.seq
-            && self.payload == other.payload
-            && self.flags == other.flags
-            && self.id == other.id
+        let own = &self.packet;
+        (own.seq, own.payload, own.flags, own.id)
+            == (other.seq, other.payload, other.flags, other.id)
             && self.has_state_of(other)
     }
 
     /// Whether a sender in the same state sent both packets.
     fn has_state_of(&self, other: &Segment) -> bool {
         // If the capture truncates packets, a VLAN tag on one of the two moves the cut.
-        let have_options = self.has_all_options && other.has_all_options;
-        self.ack == other.ack
-            && self.window == other.window
-            && (!have_options || (self.stamps == other.stamps && *self.blocks == *other.blocks()))
+        let own = &self.packet;
+        let have_options = own.has_all_options && other.has_all_options;
+        (own.ack, own.window) == (other.ack, other.window)
+            && (!have_options || (own.stamps == other.stamps && own.blocks() == other.blocks()))
     }
 }
 
@@ -109,13 +95,13 @@ impl Copies {
             return true;
         }
         let is_copy = found.is_some_and(|at| {
-            let since = segment.time - self.recent[at].time;
+            let since = segment.time - self.recent[at].packet.time;
             let is_early = since <= LATEST && self.is_mirrored() && self.lacks_copies(at, segment);
             is_early || self.is_too_soon(segment, since, &round_trip)
         });
         if let Some(original) = found.and_then(|at| self.recent.get_mut(at)) {
             original.copies += 1;
-            if segment.time - original.time <= LATEST {
+            if segment.time - original.packet.time <= LATEST {
                 self.pairs += u64::from(original.is_advance);
                 original.is_advance = false;
             }
@@ -188,13 +174,14 @@ impl Copies {
         let earliest = segment.time - soon(round_trip());
         let mut reached = segment.seq;
         for other in &self.recent {
-            let has_next = other.payload > 0
-                && other.time >= earliest
+            let packet = &other.packet;
+            let has_next = packet.payload > 0
+                && packet.time >= earliest
                 && other.has_state_of(segment)
-                && !is_before(reached, other.seq)
-                && is_before(reached, other.end);
+                && !is_before(reached, packet.seq)
+                && is_before(reached, packet.end());
             if has_next {
-                reached = other.end;
+                reached = packet.end();
             }
         }
         !is_before(reached, upto)
@@ -242,7 +229,7 @@ impl Copies {
 
     fn forget(&mut self, earliest: Nanos) {
         while let Some(one) = self.recent.front()
-            && (one.time < earliest || self.recent.len() >= MOST)
+            && (one.packet.time < earliest || self.recent.len() >= MOST)
         {
             self.recent.pop_front();
         }
@@ -263,17 +250,7 @@ impl Copies {
             self.next = Some(end);
         }
         self.recent.push_back(Recent {
-            time: segment.time,
-            seq: segment.seq,
-            end,
-            payload: segment.payload,
-            ack: segment.ack,
-            stamps: segment.stamps,
-            window: segment.window,
-            flags: segment.flags,
-            id: segment.id,
-            has_all_options: segment.has_all_options,
-            blocks: segment.blocks().into(),
+            packet: *segment,
             is_advance,
             copies: 0,
         });
