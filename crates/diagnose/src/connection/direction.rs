@@ -5,7 +5,6 @@ use super::{
     counters::{Counts, Delivered},
     limit_account::{Account, Learned},
     path_delays::{Acks, Conditions, Delays, Peer},
-    policer::Policing,
     route_change::{Route, Sample},
     rtt::Rtt,
     scoreboard::Scoreboard,
@@ -17,7 +16,7 @@ use crate::{
     control::Sent,
     entries::Role,
     limit::{Limit, Wait},
-    path::{Observer, Policed},
+    path::{Observer, Policed, Policing},
     retransmission::{
         Retransmission, Trigger,
         ledger::{Budget, Ledger},
@@ -296,8 +295,8 @@ impl Direction {
         let mut gaps = marked.suspects.iter().filter_map(|one| one.gap);
         let is_queued = is_queued || gaps.any(|gap| self.path.was_full_before(gap, round_trip));
         for suspect in marked.suspects {
-            self.path
-                .suspect(suspect.start, suspect.end, suspect.first, suspect.gap);
+            let range = (suspect.start, suspect.end);
+            self.path.suspect(range, suspect.first, suspect.gap);
         }
         self.ledger.add(
             Retransmission {

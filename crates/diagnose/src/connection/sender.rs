@@ -2,10 +2,9 @@
 
 use super::{
     path_delays::Conditions,
-    scene::Scene,
     segment_size::SegmentSize,
     sender_view::{Arrival, DUP_THRESH, Due, View},
-    transmission::{History, Transmission},
+    transmission::{History, Scene, Transmission},
     transmission_causes::{Last, Leaving, Refill, Releases},
 };
 use crate::{

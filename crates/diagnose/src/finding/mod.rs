@@ -313,6 +313,7 @@ impl Finding {
 /// A direction of a connection and its two ends.
 struct Case<'a> {
     connection: &'a Connection,
+    direction: DirectionName,
     data: &'a OneWay,
     sender: &'a str,
     receiver: &'a str,
@@ -336,19 +337,6 @@ impl<'a> Case<'a> {
             self.is_main
         } else {
             self.sender == self.connection.b
-        }
-    }
-
-    /// Whether this direction uses the path's rate.
-    fn fills_path(&self) -> bool {
-        self.is_main && self.connection.rate_used.is_some() && {
-            let forward = self.sender == self.connection.a;
-            let way = if forward {
-                DirectionName::AToB
-            } else {
-                DirectionName::BToA
-            };
-            self.connection.fills_path(way)
         }
     }
 
@@ -547,6 +535,7 @@ fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
         let is_main = is_forward == (direction == DirectionName::AToB);
         let case = Case {
             connection,
+            direction,
             data,
             sender,
             receiver,

@@ -93,7 +93,7 @@ fn text(case: &Case<'_>, limit: Limit, seconds: f64) -> String {
     match limit {
         Limit::RoundTrips => turns(case, seconds),
         Limit::Application if is_late_answer(case, seconds) => answers(case),
-        Limit::CongestionWindow | Limit::Pacing if case.fills_path() => {
+        Limit::CongestionWindow | Limit::Pacing if case.connection.fills_path(case.direction) => {
             let how = if limit == Limit::Pacing {
                 "paced its segments, and"
             } else {

@@ -27,10 +27,11 @@ impl Batch {
 }
 
 /// Busy time in batches.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Batches {
     parts: Vec<Batch>,
-    length: Nanos,
+    /// How often the length of batches was doubled.
+    doubled: u32,
     pub(super) pairs: u64,
     /// Octets and busy time of all batches.
     sum: (i64, Nanos),
@@ -39,19 +40,11 @@ pub(super) struct Batches {
     squares: [f64; 3],
 }
 
-impl Default for Batches {
-    fn default() -> Self {
-        Self {
-            parts: Vec::new(),
-            length: SHORTEST,
-            pairs: 0,
-            sum: (0, 0),
-            squares: [0.0; 3],
-        }
-    }
-}
-
 impl Batches {
+    const fn length(&self) -> Nanos {
+        SHORTEST << self.doubled
+    }
+
     /// Records that the server was busy from `start` for `time` and served `octets`.
     pub(super) fn add(&mut self, start: Nanos, time: Nanos, octets: i64) {
         self.pairs += 1;
@@ -60,8 +53,9 @@ impl Batches {
         for (sum, product) in self.squares.iter_mut().zip([t * t, t * b, b * b]) {
             *sum += product;
         }
+        let length = self.length();
         if let Some(last) = self.parts.last_mut()
-            && last.busy < self.length
+            && last.busy < length
         {
             last.octets += octets;
             last.busy += time;
@@ -85,7 +79,7 @@ impl Batches {
             busy: pair.iter().map(|batch| batch.busy).sum(),
         });
         self.parts = merged.collect();
-        self.length *= 2;
+        self.doubled += 1;
     }
 
     pub(super) fn busy(&self) -> Nanos {
@@ -101,7 +95,7 @@ impl Batches {
     /// The batches of full length: the last one may be shorter.
     fn complete(&self) -> &[Batch] {
         match self.parts.split_last() {
-            Some((last, rest)) if last.busy < self.length => rest,
+            Some((last, rest)) if last.busy < self.length() => rest,
             _ => &self.parts,
         }
     }

@@ -16,15 +16,6 @@ pub(super) enum Place {
     After,
 }
 
-/// An original that was retransmitted.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    end: i64,
-    place: Place,
-    sent: Option<Nanos>,
-    around: Option<Nanos>,
-}
-
 /// A run of consecutive lost originals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Run {
@@ -40,8 +31,8 @@ pub(super) struct Run {
 /// Lost originals.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
-    /// Originals without a verdict, by their first octets.
-    pending: BTreeMap<i64, Pending>,
+    /// Retransmitted originals without a verdict, by their first octets, with one past the last.
+    pending: BTreeMap<i64, (i64, Run)>,
     runs: Vec<Run>,
     /// One in this number of runs is stored.
     every: u32,
@@ -52,58 +43,43 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Records the first retransmission of an original.
-    pub(super) fn suspect(
-        &mut self,
-        start: i64,
-        end: i64,
-        place: Place,
-        sent: Option<Nanos>,
-        around: Option<Nanos>,
-    ) {
+    /// Records the first retransmission of an original up to `end`, as a run without segments.
+    pub(super) fn suspect(&mut self, end: i64, run: Run) {
         if self.pending.len() >= MOST_PENDING {
             self.pending.pop_first();
         }
-        let pending = Pending {
-            end,
-            place,
-            sent,
-            around,
-        };
-        self.pending.insert(start, pending);
+        self.pending.insert(run.start, (end, run));
     }
 
     /// Records the verdict on an original.
     pub(super) fn decide(&mut self, start: i64, end: i64, is_lost: bool, mss: i64) {
         let below = self.pending.range(..=start).next_back();
         let covers = below.map(|(at, pending)| (*at, *pending));
-        let Some((at, pending)) = covers.filter(|(_, pending)| start < pending.end) else {
+        let Some((at, (until, run))) = covers.filter(|(_, (until, _))| start < *until) else {
             return;
         };
         self.pending.remove(&at);
-        if pending.end > end {
-            self.pending.insert(end, pending);
+        if until > end {
+            self.pending.insert(end, (until, run));
         }
         if is_lost {
             let segments = (end - start + mss - 1) / mss.max(1);
+            let segments = u32::try_from(segments).unwrap_or(u32::MAX);
             self.add(
-                start,
                 end,
                 Run {
-                    place: pending.place,
                     start,
-                    sent: pending.sent,
-                    around: pending.around,
-                    segments: u32::try_from(segments).unwrap_or(u32::MAX),
+                    segments,
+                    ..run
                 },
             );
         }
     }
 
-    fn add(&mut self, start: i64, end: i64, run: Run) {
+    fn add(&mut self, end: i64, run: Run) {
         self.segments += u64::from(run.segments);
         if let Some((last, is_kept)) = self.last
-            && last == start
+            && last == run.start
         {
             self.last = Some((end, is_kept));
             if is_kept && let Some(kept) = self.runs.last_mut() {

@@ -10,20 +10,20 @@
 //! data arrives at the queue's rate.
 
 mod batches;
-mod echo;
 mod estimate;
 mod fit;
 mod lost;
 pub mod model;
 mod observer;
+mod policer;
 mod queue;
 mod side;
 mod summaries;
 
-pub(crate) use estimate::Line;
 pub use estimate::{Estimate, Seen};
 pub(crate) use fit::Facts;
 pub(crate) use model::Policed;
 pub use model::{LossKind, Model, Policer};
 pub(crate) use observer::Observer;
+pub(crate) use policer::Policing;
 pub use summaries::Series;

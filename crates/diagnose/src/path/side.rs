@@ -76,7 +76,7 @@ impl Side {
         };
         self.longest = self.longest.max(surely);
         self.recent.see(sent, sample, prompt == Prompt::Yes);
-        self.bins.see(sample, segments);
+        self.bins.see(sample, i64::from(segments));
     }
 
     pub(super) fn see_least(&mut self, sample: Nanos, is_full: bool) {

@@ -56,7 +56,7 @@ const KEPT: usize = 512;
 const PER_ROUND_TRIP: Nanos = 128;
 /// Maximum delay of an acknowledgment of data above a hole.
 pub(super) const DELAY: Nanos = 3 * MILLISECOND;
-/// Bins of equal width.
+/// Maximum number of bins.
 const BINS: usize = 128;
 
 /// A stored sample.
@@ -122,58 +122,45 @@ impl Recent {
     }
 }
 
-/// Histogram of segments by round-trip time, in bins whose width doubles when a sample does not
-/// fit.
+/// Sums in bins whose width doubles when a value does not fit.
 #[derive(Debug, Default)]
 pub(super) struct Bins {
-    counts: Vec<u32>,
-    /// Log₂ of the bin width in nanoseconds.
+    sums: Vec<i64>,
+    /// Log₂ of the bin width.
     shift: u32,
 }
 
 impl Bins {
-    pub(super) fn see(&mut self, sample: Nanos, segments: u32) {
-        if self.counts.is_empty() {
-            self.counts = vec![0; BINS];
-            self.shift = 0;
-        }
-        let mut bin = self.bin(sample);
-        while bin >= BINS {
-            for at in 0..BINS {
-                let pair = self.counts.get(2 * at..2 * at + 2);
-                self.counts[at] = pair.map_or(0, |pair| pair.iter().sum());
-            }
+    pub(super) fn see(&mut self, value: Nanos, amount: i64) {
+        while self.bin(value) >= BINS {
+            let merged = self.sums.chunks(2).map(|pair| pair.iter().sum());
+            self.sums = merged.collect();
             self.shift += 1;
-            bin = self.bin(sample);
         }
-        let count = &mut self.counts[bin];
-        *count = count.saturating_add(segments);
+        let bin = self.bin(value);
+        if bin >= self.sums.len() {
+            self.sums.resize(bin + 1, 0);
+        }
+        self.sums[bin] += amount;
     }
 
-    fn bin(&self, sample: Nanos) -> usize {
-        usize::try_from(sample.max(0) >> self.shift).unwrap_or(usize::MAX)
+    fn bin(&self, value: Nanos) -> usize {
+        usize::try_from(value.max(0) >> self.shift).unwrap_or(usize::MAX)
     }
 
     /// Segments with at least this round-trip time, to within a bin's width.
     pub(super) fn from(&self, sample: Nanos) -> u64 {
-        let above = self.counts.iter().skip(self.bin(sample));
-        above.map(|count| u64::from(*count)).sum()
+        let above: i64 = self.sums.iter().skip(self.bin(sample)).sum();
+        above.unsigned_abs()
     }
 
     /// The round-trip time that one segment in five hundred exceeds, to within a bin's width.
     pub(super) fn high(&self) -> Nanos {
         let most = self.all() / 500;
-        let mut above = 0;
-        let bins = self.counts.iter().enumerate().rev();
-        let found = bins
-            .map(|(bin, count)| (bin, u64::from(*count)))
-            .find(|(_, count)| {
-                above += count;
-                above > most
-            });
-        found.map_or(0, |(bin, _)| {
-            Nanos::try_from(bin).unwrap_or_default() << self.shift
-        })
+        let mut bins = (0..self.sums.len())
+            .rev()
+            .map(|bin| (bin as Nanos) << self.shift);
+        bins.find(|from| self.from(*from) > most).unwrap_or(0)
     }
 
     pub(super) fn all(&self) -> u64 {
@@ -181,27 +168,14 @@ impl Bins {
     }
 }
 
-/// Maximum number of bins.
-const MOST_BINS: usize = 128;
 /// Log₂ of the initial bin length in nanoseconds: 8 ms.
 const SHORTEST: u32 = 23;
 
 /// Octets over time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Octets {
     start: Option<Nanos>,
-    shift: u32,
-    bins: Vec<i64>,
-}
-
-impl Default for Octets {
-    fn default() -> Self {
-        Self {
-            start: None,
-            shift: SHORTEST,
-            bins: Vec::new(),
-        }
-    }
+    bins: Bins,
 }
 
 /// Rates over time, in bins of equal length.
@@ -217,27 +191,15 @@ pub struct Series {
 
 impl Octets {
     pub(super) fn see(&mut self, time: Nanos, octets: i64) {
-        let since = (time - *self.start.get_or_insert(time)).max(0);
-        let mut bin = usize::try_from(since >> self.shift).unwrap_or(usize::MAX);
-        while bin >= MOST_BINS {
-            let merged = self.bins.chunks(2).map(|pair| pair.iter().sum());
-            self.bins = merged.collect();
-            self.shift += 1;
-            bin = usize::try_from(since >> self.shift).unwrap_or(usize::MAX);
-        }
-        if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, 0);
-        }
-        self.bins[bin] += octets;
+        let since = time - *self.start.get_or_insert(time);
+        self.bins.see(since >> SHORTEST, octets);
     }
 
     /// Rates, with times from `origin`.
     pub(super) fn series(&self, origin: Nanos) -> Series {
-        let interval = (1_i64 << self.shift) as f64 / SECOND as f64;
-        let rates = self
-            .bins
-            .iter()
-            .map(|octets| *octets as f64 * 8e-6 / interval);
+        let interval = (1_i64 << (SHORTEST + self.bins.shift)) as f64 / SECOND as f64;
+        let rates = self.bins.sums.iter();
+        let rates = rates.map(|octets| *octets as f64 * 8e-6 / interval);
         Series {
             start_s: self.start.map_or(0, |start| start - origin) as f64 / SECOND as f64,
             interval_s: interval,
@@ -297,12 +259,12 @@ mod tests {
             octets.see(k * MILLISECOND, 1_000);
         }
         let series = octets.series(0);
-        assert!(series.mbit_s.len() <= MOST_BINS);
+        assert!(series.mbit_s.len() <= BINS);
         let sum: f64 = series.mbit_s.iter().sum();
         assert!((sum * series.interval_s - 80.0).abs() < 1e-9, "{sum}");
         assert!((series.mbit_s[3] - 8.0).abs() < 0.1);
         // A pause of years fits.
         octets.see(i64::MAX / 2, 1);
-        assert!(octets.bins.len() <= MOST_BINS);
+        assert!(octets.bins.sums.len() <= BINS);
     }
 }

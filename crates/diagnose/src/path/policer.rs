@@ -2,10 +2,8 @@
 //! its rate permits, whatever the window, and no queue builds up (Flach et al., "An Internet-Wide
 //! Analysis of Traffic Policing", SIGCOMM 2016).
 
-use crate::{
-    path::{Line, Policed},
-    time::{MILLISECOND, Nanos, SECOND},
-};
+use super::{estimate::Line, model::Policed};
+use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Maximum number of losses that are considered.
 const MOST: usize = 256;
