@@ -10,17 +10,6 @@ pub const RECORD: usize = 56;
 const CONTROL_BITS: u16 = 0x0fff;
 const ECN_SHIFT: u32 = 14;
 
-/// Bits of a record's `bits`.
-mod bit {
-    pub(super) const FROM_A: u8 = 1;
-    pub(super) const ID: u8 = 1 << 1;
-    pub(super) const STAMPS: u8 = 1 << 2;
-    pub(super) const SACK_PERMITTED: u8 = 1 << 3;
-    pub(super) const ALL_OPTIONS: u8 = 1 << 4;
-    pub(super) const MSS: u8 = 1 << 5;
-    pub(super) const SCALE: u8 = 1 << 6;
-}
-
 /// Segments as packed records of [`RECORD`] octets, little endian, in order of time.
 ///
 /// A record holds the time (ns since 1970, 8 octets), the number of the connection, the frame, the
@@ -85,20 +74,21 @@ impl Listed {
             segment.id.unwrap_or_default(),
         ];
         records.extend(halves.into_iter().flat_map(u16::to_le_bytes));
+        // From the highest to the lowest.
         let bits = [
-            (is_from_a, bit::FROM_A),
-            (segment.id.is_some(), bit::ID),
-            (segment.stamps.is_some(), bit::STAMPS),
-            (segment.sack_permitted, bit::SACK_PERMITTED),
-            (segment.has_all_options, bit::ALL_OPTIONS),
-            (segment.mss.is_some(), bit::MSS),
-            (segment.scale.is_some(), bit::SCALE),
+            segment.scale.is_some(),
+            segment.mss.is_some(),
+            segment.has_all_options,
+            segment.sack_permitted,
+            segment.stamps.is_some(),
+            segment.id.is_some(),
+            is_from_a,
         ];
-        let bits = bits.into_iter().filter(|(is_set, _)| *is_set);
+        let bits = bits.into_iter();
         records.extend([
             segment.hop_limit,
             segment.scale.unwrap_or_default(),
-            bits.fold(0, |all, (_, bit)| all | bit),
+            bits.fold(0, |all, bit| all << 1 | u8::from(bit)),
             segment.block_count,
         ]);
     }

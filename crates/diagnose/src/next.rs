@@ -57,11 +57,11 @@ fn lost_s(connection: &Connection) -> f64 {
         costly.map(|(_, time)| time).sum::<f64>() + way.turns_s + way.answering_s
     };
     // A connection that was never opened has no data.
-    let unopened = time(&connection.directions.a_to_b, Limit::Handshake);
+    let unopened = connection.directions.a_to_b.time(Limit::Handshake);
     let ways = connection.directions.all().into_iter();
     let ways = ways.filter(|way| way.data_packets > 0 || way.bytes > 0);
     let lost = ways.map(costly).fold(unopened, f64::max);
-    let least = LEAST_LOST_S.max(LEAST_LOST_SHARE * active(connection));
+    let least = LEAST_LOST_S.max(LEAST_LOST_SHARE * connection.active_s());
     if lost >= least { lost } else { 0.0 }
 }
 
@@ -95,8 +95,7 @@ pub fn step(connection: &Connection) -> Option<String> {
         return Some(filled(text, connection, one.direction));
     }
     let ways = &connection.directions;
-    let is_forward = ways.a_to_b.bytes >= ways.b_to_a.bytes;
-    let direction = DirectionName::BOTH[usize::from(!is_forward)];
+    let direction = ways.main();
     let way = ways.of(direction);
     let limits = way.limits_s.iter().map(|(limit, time)| {
         let closing = if *limit == Limit::Application {
@@ -108,7 +107,7 @@ pub fn step(connection: &Connection) -> Option<String> {
     });
     let (limit, time) = limits.min_by(|one, other| other.1.total_cmp(&one.1))?;
     let text = text(limit.into(), connection, direction);
-    (time > 0.0 && active(connection) > 0.0).then(|| filled(text, connection, direction))
+    (time > 0.0 && connection.active_s() > 0.0).then(|| filled(text, connection, direction))
 }
 
 /// Whether the share of a finding is a share of the time, so that the largest one decides.
@@ -134,7 +133,7 @@ fn text(cause: Cause, connection: &Connection, direction: DirectionName) -> &'st
         let mut findings = connection.findings.iter();
         findings.any(|one| one.cause == kind && one.direction == direction)
     };
-    let application = time(way, Limit::Application) - way.closing_s;
+    let application = way.time(Limit::Application) - way.closing_s;
     if cause == Limit::Application && 2.0 * way.receiver_application_s > application {
         return Kind::SlowClient.meta().next;
     }
@@ -229,13 +228,4 @@ fn filled(text: &str, connection: &Connection, direction: DirectionName) -> Stri
 /// A text without the marks of its commands.
 fn unmarked(text: &str) -> String {
     text.replace('`', "")
-}
-
-/// The connection's time until its last data.
-fn active(connection: &Connection) -> f64 {
-    connection.duration_s - connection.quiet_s
-}
-
-fn time(way: &OneWay, limit: Limit) -> f64 {
-    way.limits_s.get(&limit).copied().unwrap_or(0.0)
 }

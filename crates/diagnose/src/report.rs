@@ -284,6 +284,11 @@ pub struct Directions {
 }
 
 impl Directions {
+    /// The direction with more data.
+    pub(crate) const fn main(&self) -> DirectionName {
+        DirectionName::BOTH[(self.b_to_a.bytes > self.a_to_b.bytes) as usize]
+    }
+
     pub(crate) fn all(&self) -> [&OneWay; 2] {
         DirectionName::BOTH.map(|way| self.of(way))
     }
@@ -532,6 +537,11 @@ impl Connection {
             && self.rate_used.is_some_and(|used| used >= FULL)
     }
 
+    /// Time until the last data.
+    pub(crate) fn active_s(&self) -> f64 {
+        self.duration_s - self.quiet_s
+    }
+
     /// Sender and receiver of a direction.
     pub(crate) fn ends(&self, direction: DirectionName) -> [&str; 2] {
         match direction {
@@ -562,6 +572,11 @@ impl Connection {
 const FASTER: f64 = 1.25;
 
 impl OneWay {
+    /// Seconds attributed to a limit.
+    pub(crate) fn time(&self, limit: Limit) -> f64 {
+        self.limits_s.get(&limit).copied().unwrap_or(0.0)
+    }
+
     /// Drops the policer's rate if the path carries bursts at about that rate: then a busy
     /// bottleneck explains the losses.
     fn compare_rate(&mut self, fastest_mbit_s: Option<f64>) {

@@ -3,7 +3,7 @@
 use super::{
     acknowledgments::{Ack, AckSummary},
     counters::{Counts, Delivered},
-    limit_account::{Account, Learned},
+    limit_account::Account,
     path_delays::{Acks, Conditions, Delays, Peer},
     route_change::{Route, Sample},
     rtt::Rtt,
@@ -332,13 +332,8 @@ impl Direction {
         };
         while let Some(arrival) = self.sender.arrive(&due) {
             let is_closed = arrival.window < mss && arrival.una + arrival.window < next + mss;
-            self.account.learn(&Learned {
-                now,
-                arrival,
-                may_recover: self.sender.may_recover(),
-                is_in_fast_recovery: self.sender.is_in_fast_recovery(),
-                is_closed: is_closed && arrival.una >= next,
-            });
+            let is_closed = is_closed && arrival.una >= next;
+            self.account.learn(now, &arrival, &self.sender, is_closed);
         }
     }
 

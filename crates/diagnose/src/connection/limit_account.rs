@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::{
     limit_intervals::Clock,
     path_delays::Peer,
-    sender::Interval,
+    sender::{Interval, Sender},
     sender_view::{Arrival, FURTHEST},
 };
 use crate::{
@@ -14,18 +14,6 @@ use crate::{
     retransmission::ledger::Decided,
     time::{Nanos, SECOND},
 };
-
-/// The changes when an acknowledgment reaches the sender.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Learned {
-    pub(crate) now: Nanos,
-    pub(crate) arrival: Arrival,
-    /// The sender has enough duplicate acknowledgments to begin a recovery.
-    pub(crate) may_recover: bool,
-    pub(crate) is_in_fast_recovery: bool,
-    /// The window is closed, and nothing is in flight.
-    pub(crate) is_closed: bool,
-}
 
 /// The account of the sender's time.
 #[derive(Debug, Default)]
@@ -64,18 +52,23 @@ impl Account {
         self.clock.spend(time, &wait);
     }
 
-    /// An acknowledgment reaches the sender.
-    pub(crate) fn learn(&mut self, learned: &Learned) {
-        let Learned { now, arrival, .. } = *learned;
+    /// An acknowledgment reaches the sender. `is_closed`: the window is closed, and nothing is in flight.
+    pub(crate) fn learn(
+        &mut self,
+        now: Nanos,
+        arrival: &Arrival,
+        sender: &Sender,
+        is_closed: bool,
+    ) {
         let time = arrival.time.min(now);
         if arrival.window < FURTHEST {
             self.unread.see_window(arrival.window);
         }
-        self.clock.may_recover(time, learned.may_recover);
-        if !learned.is_in_fast_recovery {
+        self.clock.may_recover(time, sender.may_recover());
+        if !sender.is_in_fast_recovery() {
             self.episodes.end(now);
         }
-        self.clock.window(time, learned.is_closed);
+        self.clock.window(time, is_closed);
         self.see_full_window(time);
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::path_delays::Delays;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
 /// Maximum variation of the time from an acknowledgment to the segments that it releases.
@@ -63,17 +64,6 @@ impl Habit {
     const fn holds(self, sixteenths: i32) -> bool {
         self.share > ONE / 16 * sixteenths
     }
-}
-
-/// A segment that an acknowledgment may have released.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Release {
-    /// The time since the acknowledgment reached the sender.
-    pub(crate) lag: Nanos,
-    /// The delay from the capture point to the sender and back, without `lag`.
-    pub(crate) back: Nanos,
-    /// The variation of `lag`.
-    pub(crate) jitter: Nanos,
 }
 
 /// Observations of a sender.
@@ -274,9 +264,9 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// Records a segment that an acknowledgment may have released.
-    pub(crate) fn see_release(&mut self, release: &Release) {
-        let Release { lag, back, jitter } = *release;
+    /// Records a segment that an acknowledgment may have released, `lag` after it reached the sender.
+    pub(crate) fn see_release(&mut self, lag: Nanos, delays: Delays) {
+        let (back, jitter) = (delays.back(), delays.jitter);
         let off = lag - self.lag;
         // After a slow link, a segment waits for the segments before it.
         self.clocked

@@ -4,7 +4,7 @@
 use super::{
     path_delays::Delays,
     sender_view::{DUP_THRESH, View},
-    sending_pattern::{Pattern, Release},
+    sending_pattern::Pattern,
 };
 use crate::{
     segment::{Record, Segment},
@@ -115,12 +115,7 @@ impl Releases {
                 .round_trip
                 .is_some_and(|round_trip| lag < round_trip / 4)
             {
-                let delays = leaving.delays;
-                self.pattern.see_release(&Release {
-                    lag,
-                    back: delays.back(),
-                    jitter: delays.jitter,
-                });
+                self.pattern.see_release(lag, leaving.delays);
             }
         }
         if !is_burst && self.last.is_some() {

@@ -348,14 +348,9 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Seconds attributed to a limit.
-    fn time(&self, limit: Limit) -> f64 {
-        self.data.limits_s.get(&limit).copied().unwrap_or(0.0)
-    }
-
     /// Share of the connection's time until its last data.
     fn share(&self, seconds: f64) -> f64 {
-        let active = self.connection.duration_s - self.connection.quiet_s;
+        let active = self.connection.active_s();
         if active > 0.0 {
             (seconds / active).clamp(0.0, 1.0)
         } else {
@@ -370,7 +365,7 @@ impl<'a> Case<'a> {
     }
 
     fn of_time(&self, limit: Limit) -> f64 {
-        self.share(self.time(limit))
+        self.share(self.data.time(limit))
     }
 
     /// Share of the segments with data. `count` may include a SYN or FIN without data.
@@ -527,12 +522,11 @@ pub(crate) fn add(connections: &mut [Connection]) {
 /// The findings of a connection, the largest share first.
 fn all(connection: &Connection, largest: &Largest) -> Vec<report::Finding> {
     let ways = &connection.directions;
-    let is_forward = ways.a_to_b.bytes >= ways.b_to_a.bytes;
     let mut findings = Vec::new();
     for direction in DirectionName::BOTH {
         let data = ways.of(direction);
         let [sender, receiver] = connection.ends(direction);
-        let is_main = is_forward == (direction == DirectionName::AToB);
+        let is_main = ways.main() == direction;
         let case = Case {
             connection,
             direction,

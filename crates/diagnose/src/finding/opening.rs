@@ -25,7 +25,7 @@ pub(super) fn syn_loss(case: &Case<'_>) -> Option<Finding> {
     let failed = [Handshake::Unanswered, Handshake::Refused];
     let text = format!(
         "The handshake took {}: it needed {} of a SYN or SYN-ACK.",
-        milliseconds(case.time(Limit::Handshake) * 1e3),
+        milliseconds(case.data.time(Limit::Handshake) * 1e3),
         counted(again, "retransmission")
     );
     (again > 0 && !failed.contains(&connection.handshake))

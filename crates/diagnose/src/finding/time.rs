@@ -7,7 +7,7 @@ use crate::limit::Limit;
 
 /// Time of a limit that no other finding reports.
 fn time(case: &Case<'_>, limit: Limit) -> f64 {
-    let all = case.time(limit);
+    let all = case.data.time(limit);
     match limit {
         Limit::Application => {
             all - case.data.receiver_application_s - case.data.closing_s - unanswered(case)

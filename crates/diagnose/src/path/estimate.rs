@@ -33,58 +33,38 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    pub(super) const NOT_SEEN: Self = Self {
-        value: None,
-        low: None,
-        high: None,
-        seen: Seen::NotSeen,
-    };
+    pub(super) const NOT_SEEN: Self = Self::new(Seen::NotSeen, None, None, None);
 
-    pub(super) fn measured(value: f64, low: f64, high: f64) -> Self {
+    const fn new(seen: Seen, value: Option<f64>, low: Option<f64>, high: Option<f64>) -> Self {
         Self {
-            value: Some(value),
-            low: Some(low),
-            high: Some(high),
-            seen: Seen::Measured,
+            value,
+            low,
+            high,
+            seen,
         }
     }
 
+    pub(super) const fn measured(value: f64, low: f64, high: f64) -> Self {
+        Self::new(Seen::Measured, Some(value), Some(low), Some(high))
+    }
+
     pub(crate) const fn at_least(value: f64) -> Self {
-        Self {
-            value: Some(value),
-            low: Some(value),
-            high: None,
-            seen: Seen::AtLeast,
-        }
+        Self::new(Seen::AtLeast, Some(value), Some(value), None)
     }
 
     /// A share of which no case was seen.
     pub(super) const fn none_up_to(high: f64) -> Self {
-        Self {
-            value: Some(0.0),
-            low: Some(0.0),
-            high: Some(high),
-            seen: Seen::AtMost,
-        }
+        Self::new(Seen::AtMost, Some(0.0), Some(0.0), Some(high))
     }
 
     pub(super) const fn at_most(value: f64) -> Self {
-        Self {
-            value: Some(value),
-            low: None,
-            high: Some(value),
-            seen: Seen::AtMost,
-        }
+        Self::new(Seen::AtMost, Some(value), None, Some(value))
     }
 
     /// The same in another unit.
     pub(super) fn scaled(self, by: f64) -> Self {
-        Self {
-            value: self.value.map(|value| value * by),
-            low: self.low.map(|low| low * by),
-            high: self.high.map(|high| high * by),
-            seen: self.seen,
-        }
+        let [value, low, high] = [self.value, self.low, self.high].map(|of| of.map(|of| of * by));
+        Self::new(self.seen, value, low, high)
     }
 }
 

@@ -69,17 +69,18 @@ impl Queue {
         let by_chance = seldom * at_top;
         // The threshold is relative to the longest wait at a loss, so one run always reaches it.
         let is_often = top_runs as f64 - 1.0 > by_chance + DEVIATIONS * by_chance.sqrt();
+        let random = Self {
+            full: Vec::new(),
+            deviation: None,
+            at_full: 0,
+            random: lost,
+            runs: all_runs,
+            share: 1.0,
+            longest,
+            place,
+        };
         if top_runs < LEAST_RUNS || !is_often || longest_loss < FULL * longest {
-            return Self {
-                full: Vec::new(),
-                deviation: None,
-                at_full: 0,
-                random: lost,
-                runs: all_runs,
-                share: 1.0,
-                longest,
-                place,
-            };
+            return random;
         }
         // Bursts fill a queue that the sample before them did not find full. Only losses at much
         // shorter waits are certainly random.
@@ -90,7 +91,7 @@ impl Queue {
             threshold
         };
         let is_below = |run: &&Run| wait(run).map_or(run.place != place, |wait| wait < clear);
-        let (random, random_runs) = sum(runs.iter().filter(is_below), every);
+        let (below, below_runs) = sum(runs.iter().filter(is_below), every);
         let full: Vec<f64> = runs.iter().filter(is_top).filter_map(wait).collect();
         let deviation = mean(full.iter().copied()).map(|(mean, _)| {
             let squares = full.iter().map(|one| square(one / mean - 1.0));
@@ -100,11 +101,10 @@ impl Queue {
             full,
             deviation,
             at_full: top,
-            random,
-            runs: random_runs,
+            random: below,
+            runs: below_runs,
             share: 1.0 - beyond(clear),
-            longest,
-            place,
+            ..random
         }
     }
 
