@@ -227,14 +227,17 @@ fn read<T>(
     let mut table = begin();
     if !witness.is_clock() {
         let mut count = 0_u64;
-        sorting.finish(|segment| {
+        let sorted = sorting.finish(|segment| {
             count += 1;
             if count.is_multiple_of(PULSE) && stop() {
-                return Err(Failed(Error::Interrupted));
+                return ControlFlow::Break(());
             }
             add(&mut table, segment);
-            Ok(())
-        })?;
+            ControlFlow::Continue(())
+        });
+        if sorted.map_err(|error| unsorted(&error))?.is_break() {
+            return Err(Error::Interrupted);
+        }
         let account = Account {
             order: Order::Sorted,
             ..second
@@ -262,21 +265,6 @@ fn read<T>(
 
 /// Sorted segments between two calls of `stop`: about as many as 64 KiB of a capture hold.
 const PULSE: u64 = 1024;
-
-/// An error of a sort, or of its temporary file.
-struct Failed(Error);
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self(unsorted(&error))
-    }
-}
-
-impl From<Failed> for Error {
-    fn from(failed: Failed) -> Self {
-        failed.0
-    }
-}
 
 fn rewind(file: &mut impl Seek, start: u64) -> Result<(), Error> {
     let back = file.seek(SeekFrom::Start(start));

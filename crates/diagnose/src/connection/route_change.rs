@@ -192,6 +192,7 @@ impl Stretch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     /// Sixteen blocks before a step and sixteen after it: round-trip time in milliseconds, amount
     /// in flight, and octets per millisecond.
     fn changes(before: (i64, i64, i64), after: (i64, i64, i64)) -> usize {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     limit::Wait,
-    retransmission::{Trigger, trigger::Phase},
+    retransmission::{Phase, Trigger},
     segment::{PSH, Segment},
     time::{MILLISECOND, Nanos},
 };

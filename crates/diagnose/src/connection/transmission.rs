@@ -3,7 +3,7 @@
 
 use super::{acknowledgments::Late, sender_view::View};
 use crate::{
-    retransmission::{Trigger, ledger::Parts, piece::Copy, trigger::Phase},
+    retransmission::{Phase, Trigger, ledger::Parts, piece::Copy},
     segment::{FIN, Segment},
     time::{MILLISECOND, Nanos},
 };

@@ -215,6 +215,7 @@ impl Half {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
     fn a_gap_leaves_a_block_and_its_retransmission_fills_it() {
         let mut half = Half::default();

@@ -129,6 +129,7 @@ pub fn trace_log(
 }
 
 /// A file that has been read.
+#[derive(Default)]
 struct Log {
     account: Account,
     flows: BTreeMap<u64, Flow>,
@@ -157,12 +158,8 @@ fn run(
     let stop = || stop() || are_many.get();
     let mut ids: BTreeMap<(usize, Option<u128>), u64> = BTreeMap::new();
     let mut log = Log {
-        account: Account::default(),
-        flows: BTreeMap::new(),
         budget: Budget(bounds.retransmissions),
-        omitted: Omitted::default(),
-        went_back: 0,
-        start: None,
+        ..Log::default()
     };
     let open = || {
         let system = |error: &dyn std::fmt::Display| Error::System(error.to_string());

@@ -230,6 +230,7 @@ fn push(ranges: &mut Vec<(i64, i64)>, start: i64, end: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn from_start() -> Streams {
         Streams {
             is_from_start: true,

@@ -1,7 +1,12 @@
 //! Sorts any number of segments by time in bounded memory: it writes sorted runs to a temporary
 //! file and merges them.
 
-use std::{cmp::Reverse, collections::BinaryHeap, io, ops::Range};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    io,
+    ops::{ControlFlow, Range},
+};
 
 use super::{
     record::{self, LENGTH},
@@ -71,18 +76,19 @@ impl Sorting {
         Ok(())
     }
 
-    /// Passes all segments to `take` in order of time. Segments with equal times keep their order.
+    /// Passes all segments to `take` in order of time, unless it breaks off. Segments with equal times
+    /// keep their order.
     ///
     /// # Errors
-    /// If the temporary file cannot be read, or `take` fails.
-    pub(crate) fn finish<E: From<io::Error>>(
+    /// If the temporary file cannot be read.
+    pub(crate) fn finish(
         mut self,
-        mut take: impl FnMut(&Segment) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut take: impl FnMut(&Segment) -> ControlFlow<()>,
+    ) -> io::Result<ControlFlow<()>> {
         // The sort is stable, and the runs in the file are earlier than these segments.
         self.held.sort_by_key(|segment| segment.time);
         let (Some(file), Some(&like)) = (self.file, self.held.first()) else {
-            return self.held.iter().try_for_each(take);
+            return Ok(self.held.iter().try_for_each(take));
         };
         let in_file = |left| Run {
             left,
@@ -102,12 +108,14 @@ impl Sorting {
             let Some(run) = runs.get_mut(index) else {
                 break;
             };
-            if let Some(segment) = run.ahead.pop() {
-                take(&segment)?;
+            if let Some(segment) = run.ahead.pop()
+                && take(&segment).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
             }
             next.extend(run.time(&file, like)?.map(|time| Reverse((time, index))));
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -188,7 +196,8 @@ mod tests {
             }
             expected.sort_by_key(|segment| segment.time);
             let mut found = Vec::new();
-            sorting.finish(|segment| { found.push(*segment); Ok::<_, io::Error>(()) }).expect("a temporary file");
+            let done = sorting.finish(|segment| { found.push(*segment); ControlFlow::Continue(()) });
+            prop_assert!(done.is_ok_and(|flow| flow.is_continue()));
             prop_assert_eq!(found, expected);
         }
     }

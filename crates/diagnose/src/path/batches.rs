@@ -177,6 +177,7 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
     fn batches_are_bounded_and_lose_no_octets() {
         let mut batches = Batches::default();

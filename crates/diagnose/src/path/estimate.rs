@@ -150,6 +150,7 @@ pub(super) fn poisson(count: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn is_near(one: f64, other: f64) -> bool {
         (one - other).abs() <= 0.02 + 0.01 * other
     }

@@ -157,9 +157,8 @@ impl Bins {
     /// The round-trip time that one segment in five hundred exceeds, to within a bin's width.
     pub(super) fn high(&self) -> Nanos {
         let most = self.all() / 500;
-        let mut bins = (0..self.sums.len())
-            .rev()
-            .map(|bin| (bin as Nanos) << self.shift);
+        let count = Nanos::try_from(self.sums.len()).unwrap_or_default();
+        let mut bins = (0..count).rev().map(|bin| bin << self.shift);
         bins.find(|from| self.from(*from) > most).unwrap_or(0)
     }
 

@@ -535,12 +535,7 @@ impl Side {
     }
 
     fn round_trips(&self) -> RoundTrips {
-        let percentile = |p: f64| {
-            let micros = self.rtt.percentile(p)?;
-            Some(millis(
-                i64::try_from(micros).unwrap_or_default() * MICROSECOND,
-            ))
-        };
+        let percentile = |p: f64| Some(self.rtt.percentile(p)? as f64 / 1e3);
         RoundTrips {
             min: self.least.map(millis),
             median: percentile(50.0),

@@ -55,7 +55,7 @@ pub(crate) struct Decided {
 }
 
 /// The number of retransmissions that may still be stored, over all connections.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Budget(pub(crate) u64);
 
 impl Ledger {
