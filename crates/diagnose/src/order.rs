@@ -47,7 +47,7 @@ pub(crate) struct Nearby {
     /// Segments that arrived too late to be put in order.
     pub(crate) too_late: u64,
     /// A sender's data advanced while times went back: the clock may have been set back.
-    pub(crate) is_doubtful: bool,
+    is_doubtful: bool,
     /// Segments whose time was years ahead of both neighbours in the file. They keep their position
     /// in the file.
     pub(crate) damaged: u64,
@@ -56,6 +56,11 @@ pub(crate) struct Nearby {
 }
 
 impl Nearby {
+    /// Whether all segments could be put in order, and none makes the order doubtful.
+    pub(crate) const fn is_right(&self) -> bool {
+        self.too_late == 0 && !self.is_doubtful
+    }
+
     /// Adds a segment, and settles the earliest one if the buffer is full. Passes on a batch of settled
     /// ones.
     pub(crate) fn push(&mut self, segment: &Segment, take: impl FnMut(&Segment)) {

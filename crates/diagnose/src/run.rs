@@ -6,14 +6,14 @@ use std::{
     ops::ControlFlow,
 };
 
-use anabranch_capture::{Counts, Error, Limits, Reader};
+use anabranch_capture::{Error, Limits, Reader};
 
 use crate::{
     figures::fairness,
     listing::{Listed, Listing},
     order::{Clock, Nearby, Sorting, Witness},
     quic::packets::Flows,
-    report::{Omitted, Order, Report, Source},
+    report::{Order, Report, Source},
     segment::{Omit, Segment},
     table::Table,
     time::{from_picos, seconds},
@@ -69,8 +69,8 @@ pub fn diagnose(
     bounds: Bounds,
     stop: impl Fn() -> bool,
 ) -> Result<Report, Error> {
-    let reading = read(file, bounds.expansion, || Table::new(bounds), add, stop)?;
-    Ok(report(name, reading.account, reading.table))
+    let (report, table) = read(file, bounds.expansion, || Table::new(bounds), add, stop)?;
+    Ok(finished(report, name, table))
 }
 
 /// Diagnoses the TCP connections of a capture like [`diagnose`], and lists its first `most`
@@ -86,55 +86,20 @@ pub fn list(
     stop: impl Fn() -> bool,
 ) -> Result<(Report, Listing), Error> {
     let begin = || Listed::new(Table::new(bounds), most);
-    let Reading { account, table } = read(file, bounds.expansion, begin, Listed::add, stop)?;
-    let Listed { table, listing, .. } = table;
-    Ok((report(name, account, table), listing))
+    let (report, listed) = read(file, bounds.expansion, begin, Listed::add, stop)?;
+    Ok((finished(report, name, listed.table), listed.listing))
 }
 
-/// The report of a capture that has been read.
-fn report(name: &str, account: Account, table: Table) -> Report {
-    let Account {
-        counts,
-        mut passed_over,
-        order,
-        too_late,
-        steps,
-        damaged,
-        start,
-        quic,
-    } = account;
-    let quic_not_listed = quic.omitted;
-    let without_ip: u64 = counts.skipped.values().sum();
-    passed_over.insert("no-ip", without_ip);
-    let skipped = counts.skipped.iter();
-    let (connections, omitted, evicted): (_, Omitted, u64) = table.end();
+/// The report of a capture that has been read, with its connections.
+fn finished(report: Report, name: &str, table: Table) -> Report {
+    let (connections, omitted, ended_early) = table.end();
     Report {
-        format: 1,
         file: name.to_owned(),
-        source: Source::Capture,
-        start_s: start.map(|picos| seconds(from_picos(picos))),
-        packets: counts.frames,
-        passed_over: passed_over
-            .into_iter()
-            .map(|(name, count)| (name.to_owned(), count))
-            .collect(),
-        without_ip: skipped.map(|(skip, count)| (skip.name(), *count)).collect(),
-        time_went_back: counts.went_back,
-        order: match order {
-            Order::Nearby if counts.went_back == 0 => Order::File,
-            order => order,
-        },
-        not_put_in_order: too_late,
-        clock_set_back: steps,
-        cut_off: counts.is_cut_off,
-        trailing_bytes: counts.trailing,
-        damaged,
         fairness: fairness(&connections),
         connections,
-        quic: quic.end(),
-        quic_not_listed,
         omitted,
-        ended_early: evicted,
+        ended_early,
+        ..report
     }
 }
 
@@ -150,36 +115,16 @@ pub fn trace(
     stop: impl Fn() -> bool,
 ) -> Result<Vec<Trace>, Error> {
     let begin = || Table::watching(bounds, watch.clone());
-    let reading = read(file, bounds.expansion, begin, add, stop)?;
-    Ok(reading.table.end_traces())
-}
-
-/// Counts of a capture.
-struct Account {
-    counts: Counts,
-    passed_over: BTreeMap<&'static str, u64>,
-    order: Order,
-    too_late: u64,
-    /// How often the clock was set back.
-    steps: u64,
-    damaged: Option<String>,
-    /// The earliest time of an IP packet.
-    start: Option<i128>,
-    /// Connections of QUIC.
-    quic: Flows,
-}
-
-/// A table that has received all segments of a capture.
-struct Reading<T> {
-    account: Account,
-    table: T,
+    let (_, table) = read(file, bounds.expansion, begin, add, stop)?;
+    Ok(table.end_traces())
 }
 
 fn add(table: &mut Table, segment: &Segment) {
     table.add(segment);
 }
 
-/// Passes the segments of a capture to a table, in order of time.
+/// Passes the segments of a capture to a table, in order of time. Returns the report without
+/// connections, and the table.
 ///
 /// Most captures need one pass. It ends at the first segment that [`Nearby`] cannot put in order,
 /// or that makes the order doubtful. A second pass then sorts all segments, and a third one follows
@@ -190,7 +135,7 @@ fn read<T>(
     begin: impl Fn() -> T,
     add: impl Fn(&mut T, &Segment),
     stop: impl Fn() -> bool,
-) -> Result<Reading<T>, Error> {
+) -> Result<(Report, T), Error> {
     let start = file.stream_position().ok();
     let limits = Limits {
         bytes: u64::MAX,
@@ -200,21 +145,22 @@ fn read<T>(
     let mut nearby = Nearby::default();
     let first = pass(Reader::open_within(&mut file, limits, &stop)?, |segment| {
         nearby.push(segment, |segment| add(&mut table, segment));
-        let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
-        Ok(if !is_right && start.is_some() {
-            ControlFlow::Break(())
-        } else {
+        Ok(if nearby.is_right() || start.is_none() {
             ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         })
     })?;
-    let is_right = nearby.too_late == 0 && !nearby.is_doubtful;
-    let Some(start) = start.filter(|_| !is_right) else {
+    let Some(start) = start.filter(|_| !nearby.is_right()) else {
         nearby.pass(0, |segment| add(&mut table, segment));
-        let account = Account {
-            too_late: nearby.too_late + nearby.damaged,
-            ..first
-        };
-        return Ok(Reading { account, table });
+        let not_put_in_order = nearby.too_late + nearby.damaged;
+        return Ok((
+            Report {
+                not_put_in_order,
+                ..first
+            },
+            table,
+        ));
     };
     rewind(&mut file, start)?;
     let mut sorting = Sorting::default();
@@ -238,11 +184,8 @@ fn read<T>(
         if sorted.map_err(|error| unsorted(&error))?.is_break() {
             return Err(Error::Interrupted);
         }
-        let account = Account {
-            order: Order::Sorted,
-            ..second
-        };
-        return Ok(Reading { account, table });
+        let order = Order::Sorted;
+        return Ok((Report { order, ..second }, table));
     }
     drop(sorting);
     rewind(&mut file, start)?;
@@ -251,16 +194,16 @@ fn read<T>(
         add(&mut table, &clock.place(*segment));
         Ok(ControlFlow::Continue(()))
     })?;
-    let account = Account {
+    let report = Report {
         order: match clock.steps {
-            0 => Order::Nearby,
+            0 => third.order,
             _ => Order::ClockSetBack,
         },
-        steps: clock.steps,
-        too_late: clock.damaged,
+        clock_set_back: clock.steps,
+        not_put_in_order: clock.damaged,
         ..third
     };
-    Ok(Reading { account, table })
+    Ok((report, table))
 }
 
 /// Sorted segments between two calls of `stop`: about as many as 64 KiB of a capture hold.
@@ -276,11 +219,11 @@ fn unsorted(error: &io::Error) -> Error {
     Error::Unsorted(error.to_string())
 }
 
-/// Reads the segments of a capture in the order of the file.
+/// Reads the segments of a capture in the order of the file. Returns its report without connections.
 fn pass(
     mut reader: Reader<'_>,
     mut take: impl FnMut(&Segment) -> Result<ControlFlow<()>, Error>,
-) -> Result<Account, Error> {
+) -> Result<Report, Error> {
     let mut passed_over: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut damaged = None;
     let mut start: Option<i128> = None;
@@ -309,14 +252,31 @@ fn pass(
             }
         }
     }
-    Ok(Account {
-        counts: reader.counts().clone(),
-        passed_over,
-        order: Order::Nearby,
-        too_late: 0,
-        steps: 0,
+    let counts = reader.counts();
+    passed_over.insert("no-ip", counts.skipped.values().sum());
+    let passed_over = passed_over.into_iter();
+    let without_ip = counts.skipped.iter();
+    Ok(Report {
+        format: 1,
+        source: Source::Capture,
+        start_s: start.map(|picos| seconds(from_picos(picos))),
+        packets: counts.frames,
+        passed_over: passed_over
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect(),
+        without_ip: without_ip
+            .map(|(skip, count)| (skip.name(), *count))
+            .collect(),
+        time_went_back: counts.went_back,
+        order: match counts.went_back {
+            0 => Order::File,
+            _ => Order::Nearby,
+        },
+        cut_off: counts.is_cut_off,
+        trailing_bytes: counts.trailing,
         damaged,
-        start,
-        quic,
+        quic_not_listed: quic.omitted,
+        quic: quic.end(),
+        ..Report::default()
     })
 }
