@@ -15,6 +15,7 @@
 pub mod connection;
 pub mod control;
 mod entries;
+mod fairness;
 pub mod figures;
 pub mod finding;
 pub mod limit;

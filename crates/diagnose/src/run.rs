@@ -9,7 +9,7 @@ use std::{
 use anabranch_capture::{Error, Limits, Reader};
 
 use crate::{
-    figures::fairness,
+    fairness::fairness,
     listing::{Listed, Listing},
     order::{Clock, Nearby, Sorting, Witness},
     quic::packets::Flows,

@@ -19,7 +19,7 @@ use anabranch_qlog::{Account, Error, Vantage, is_qlog, read};
 use crate::{
     Bounds, Watch,
     connection::Connection,
-    figures::fairness,
+    fairness::fairness,
     finding, next,
     quic::QuicLog,
     report::{self, CapturePoint, Evidence, Omitted, Report, Source, Transport},
