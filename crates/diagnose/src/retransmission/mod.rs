@@ -1,4 +1,4 @@
-//! Retransmissions: their recognition ([`recognition`]), need ([`need`]) and trigger.
+//! Retransmissions: their copies and recognition ([`piece`]), need ([`need`]) and trigger.
 //!
 //! A segment is a retransmission if any of its octets had been sent before, even if the original
 //! was not captured.
