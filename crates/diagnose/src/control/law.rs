@@ -45,7 +45,7 @@ impl Tolerance {
     /// Growth and reduction depend on delays.
     const BY_DELAY: Self = Self {
         growth: 0.8,
-        reduction: 5.0,
+        reduction: 7.0,
         needs_loss: true,
     };
 }
@@ -193,6 +193,8 @@ impl Law for Cubic {
 #[derive(Debug, Default)]
 pub(super) struct Bic {
     top: f64,
+    /// Another maximum, if several losses in one recovery hide the last window before a reduction.
+    other: Option<f64>,
 }
 
 impl Bic {
@@ -206,9 +208,12 @@ impl Bic {
     const TWICE: f64 = 2.0;
     const BATCH: f64 = 8.0;
 
+    /// The maximum is known to a segment, and growth near it is proportional to the distance.
+    const INEXACT: f64 = 1.0;
+
     /// Round trips per segment of growth, times the window.
-    fn count(&self, window: f64) -> f64 {
-        let above = window - self.top;
+    fn count(top: f64, window: f64) -> f64 {
+        let above = window - top;
         if window <= Self::LOW {
             window
         } else if above < 0.0 {
@@ -228,27 +233,50 @@ impl Bic {
             window / Self::LARGEST
         }
     }
-}
 
-impl Law for Bic {
-    fn grow(&mut self, round: &Round, window: f64) -> f64 {
+    /// Growth in a round, with this maximum.
+    fn grown(top: f64, round: &Round, window: f64) -> f64 {
         let steps = (round.acked / Self::BATCH).max(1.0).floor();
         let acked = round.acked / steps;
         let mut grown = 0.0;
         for _ in 0..saturated(steps) {
-            let mut count = self.count(window + grown);
-            if self.top == 0.0 {
+            let mut count = Self::count(top, window + grown);
+            if top == 0.0 {
                 count = count.min(20.0);
             }
             grown += acked / (count / Self::TWICE).max(1.0);
         }
         grown
     }
+}
+
+impl Law for Bic {
+    fn grow(&mut self, round: &Round, window: f64) -> f64 {
+        Self::grown(self.top, round, window)
+    }
+    fn range(&mut self, round: &Round, window: f64) -> [f64; 2] {
+        let grown = |top| Self::grown(top, round, window);
+        if self.top == 0.0 {
+            return [grown(0.0); 2];
+        }
+        let tops = [self.top, self.other.unwrap_or(self.top)];
+        let all = tops.map(|top| [top - Self::INEXACT, top, top + Self::INEXACT].map(grown));
+        let all = all.as_flattened();
+        [
+            all.iter().copied().fold(f64::INFINITY, f64::min),
+            all.iter().copied().fold(0.0, f64::max),
+        ]
+    }
     fn shares(&self, window: f64) -> Shares {
         [if window > Self::LOW { Self::BETA } else { 0.5 }; 3]
     }
     fn lose(&mut self, _round: &Round, window: f64) {
         self.top = converged(self.top, window, Self::BETA);
+    }
+    fn left(&mut self, window: f64, before: f64) {
+        let is_one = window > Self::BETA * Self::BETA * before;
+        // The last of several reductions is below the maximum of the one before.
+        self.other = (!is_one).then(|| converged(f64::INFINITY, window / Self::BETA, Self::BETA));
     }
     fn follows(&self) -> bool {
         true

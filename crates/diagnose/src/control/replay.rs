@@ -19,7 +19,7 @@ const ENDED: f64 = 0.3;
 const MOST_REDUCTIONS: usize = 4;
 /// The window falls in a round by this many segments at least, and by this share.
 const LEAST_FALL: f64 = 6.0;
-const FALL: f64 = 0.1;
+const FALL: f64 = 0.08;
 /// Rounds that a comparison needs after a loss, for the loss to have ended slow start.
 const SETTLED: u32 = 4;
 

@@ -202,6 +202,40 @@ fn rises_every_second_are_not_bbr3s() {
     assert_eq!(probing(1.2).name, None);
 }
 
+/// Growth of BIC from `window` in a round, in steps of one segment.
+fn bic(mut window: f64, top: f64) -> f64 {
+    let mut acked = window;
+    while acked >= 1.0 {
+        let above = window - top;
+        let share = match () {
+            () if above < -64.0 => 16.0,
+            () if above < -8.0 => (-above / 4.0).floor(),
+            () if above < 4.0 => 0.2,
+            () if above < 48.0 => above / 3.0,
+            () => 16.0,
+        };
+        window += 2.0 * share / window;
+        acked -= 1.0;
+    }
+    window
+}
+
+#[test]
+fn a_bic_window_is_bics() {
+    let mut top = 0.0_f64;
+    let found = Path::new()
+        .run(300, |window, _, lost| {
+            if !lost {
+                return bic(window, top);
+            }
+            let converged = if window < top { 0.9 * window } else { window };
+            top = converged.floor();
+            0.8 * window
+        })
+        .control();
+    assert_eq!((found.verdict, found.name), (Verdict::Named, Some("bic")));
+}
+
 #[test]
 fn a_window_without_a_queue_beyond_80_segments_is_yeahs() {
     let mut path = Path::new();
