@@ -250,14 +250,14 @@ impl Connection {
             window_limited: share(&[Limit::ReceiveWindow, Limit::ZeroWindow]),
             buffer_limited: share(&[Limit::SendBuffer]),
             held: Held {
-                by_ends: share(&[
+                ends: share(&[
                     Limit::ReceiveWindow,
                     Limit::ZeroWindow,
                     Limit::Application,
                     Limit::RoundTrips,
                 ]),
-                by_buffer: share(&[Limit::SendBuffer]),
-                by_pace: share(&[Limit::Pacing, Limit::Undecidable]),
+                buffer: share(&[Limit::SendBuffer]),
+                pace: share(&[Limit::Pacing, Limit::Undecidable]),
             },
             highest_flight: data.sender.releases.pattern.highest,
             median_rtt: data.rtt.percentile_ms(50.0).map(from_millis),

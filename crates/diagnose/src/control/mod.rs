@@ -107,11 +107,11 @@ impl Control {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Held {
     /// The receiver or the applications did.
-    pub(crate) by_ends: f64,
+    pub(crate) ends: f64,
     /// The send buffer did, or the window was as constant as with one.
-    pub(crate) by_buffer: f64,
+    pub(crate) buffer: f64,
     /// The sender paced its segments, or may have. BBR does so.
-    pub(crate) by_pace: f64,
+    pub(crate) pace: f64,
 }
 
 /// A law and its deviation.
@@ -147,15 +147,15 @@ impl Rounds {
             return Control::named("bbr3", probes.evidence());
         }
         let is_held = |share: f64| share > MOST_HELD;
-        if !is_held(held.by_ends + held.by_buffer)
+        if !is_held(held.ends + held.buffer)
             && let Some(found) = bbr(&rounds)
         {
             return found;
         }
         let found = self.by_law(&rounds);
-        let is_hidden = is_held(held.by_ends + held.by_buffer + held.by_pace);
+        let is_hidden = is_held(held.ends + held.buffer + held.pace);
         let is_steady = found.name.is_some_and(|name| STEADY.contains(&name));
-        if is_held(held.by_ends) || (is_hidden && !is_steady) {
+        if is_held(held.ends) || (is_hidden && !is_steady) {
             return Control::undecided(Vec::new(), HIDDEN.into());
         }
         found
