@@ -106,6 +106,8 @@ impl Stretch {
 
     /// Adds a round with the growth of the law.
     fn add(&mut self, grown: [f64; 2], window: f64) {
+        // A share of an empty window is no number.
+        let grown = grown.map(|grown| if grown.is_nan() { 0.0 } else { grown });
         let own = window - self.last;
         let law = own.clamp(grown[0].min(grown[1]), grown[0].max(grown[1]));
         let squares = [2.0, 0.5 * law, 0.01 * window].map(|part| part * part);

@@ -387,6 +387,12 @@ fn a_buffer_hides_a_window_that_grows_and_not_vegass() {
 }
 
 #[test]
+fn rounds_without_data_in_flight_name_no_control() {
+    let found = Path::new().run(40, |_, _, _| 0.0).control();
+    assert_eq!(found.name, None);
+}
+
+#[test]
 fn a_short_connection_is_undecided() {
     let found = Path::new().run(10, reno).control();
     assert_eq!((found.verdict, found.name), (Verdict::Undecided, None));
