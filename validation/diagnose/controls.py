@@ -3,9 +3,9 @@
     tools/env python validation/diagnose/controls.py [--paths N] [--others N] [--first SEED] [--keep FOLDER]
                                                      [--write] [--verbose]
 
-Each of N paths (20), drawn from the seeds 301, 302 …, carries each named control, and the first paths
+Each of N paths (20), drawn from the seeds 321, 322 …, carries each named control, and the first paths
 (10) also the controls that are none of them. Rules and thresholds were chosen with the paths of the seeds
-below 300. Runs of LP and Compound in which they do nothing but what Reno does are counted with the others,
+below 321. Runs of LP and Compound in which they do nothing but what Reno does are counted with the others,
 and the figure is given without them as well. --keep names a folder of captures to reuse or fill. --write
 fills the part of docs/validation/diagnosis.md. Exit status 1 if a bar is missed.
 """
@@ -29,7 +29,7 @@ from diagnose import page
 from diagnose.control_runs import OTHERS, POINTS, SIMULATED, TestPath, captures
 from diagnose.control_truth import is_renos
 
-PATHS, OTHER_PATHS, FIRST = 20, 10, 301
+PATHS, OTHER_PATHS, FIRST = 20, 10, 321
 NONE, UNDECIDED = "none of these", "undecided"
 UNNAMED = (*OTHERS, *(name for name in SIMULATED if name not in TITLES))
 LEAST_RIGHT, MOST_WRONG = 0.9, 0.02
