@@ -347,7 +347,7 @@ class Loss(TypedDict):
 
 
 class Policer(TypedDict):
-    """A token bucket."""
+    """A token bucket that drops traffic above its rate, without a queue (RFC 2475 §2.3.3.3)."""
 
     rate_mbit_s: Estimate
     burst_bytes: Estimate

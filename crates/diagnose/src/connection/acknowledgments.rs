@@ -121,10 +121,12 @@ impl Acknowledged {
         self.last_duplicate = Some(time);
     }
 
-    /// Whether SACK options had room to name data at `start`. Blocks with other sequence numbers name none.
+    /// Whether SACK options had room to name data at `start`. Without blocks, or with blocks of other sequence
+    /// numbers, only the first octet that is not acknowledged is known to be missing.
     pub(crate) fn room(&self, start: i64) -> Room {
         let check = &self.sack_check;
-        if start < self.exceeded || are_randomised(check.wrong, check.used) {
+        let names_none = check.used == 0 || are_randomised(check.wrong, check.used);
+        if start < self.exceeded || (names_none && start > self.una) {
             Room::Exceeded
         } else if start < self.full {
             Room::Full
