@@ -10,7 +10,7 @@ from typing import Any
 from anabranch.diagnosis.controls import TITLES
 from anabranch.diagnosis.document import Connection, PathModel
 from anabranch.errors import UserError
-from anabranch.keys.component import Component
+from anabranch.keys.component import Component, Value
 from anabranch.text import toml_text
 
 LINK = "path"
@@ -91,31 +91,36 @@ def fitted(connection: Connection, file: str) -> Fitted:
             hint="a capture with both directions is needed",
         )
     flow, duration, more = _flow(connection, path)
-    workload = flow.get("workload", {})
-    response = int(workload["response"].split()[0]) if "response" in workload else 0
-    links, assumptions = _links(path, base, response)
+    workload: Any = flow.get("workload", {})
+    links, assumptions = _links(path, base, _number(workload.get("response", "0 bytes")))
     document: dict[str, Any] = {
         "title": f"Fitted to {origin}",
         "duration": f"{duration:.3f} s",
         "link": links,
         "flow": {FLOW: flow},
     }
-    changes = [
+    changes: list[dict[str, Any]] = [
         {"time": f"{time:.3f} s", "set": {f"link.{LINK}.rate": f"{rate:.4f} Mbit/s"}}
         for time, rate in path.get("rate_trace", ())
         if 0 < time < duration
     ]
-    changes += _route_changes(connection, path, links[LINK])
+    link: Any = links[LINK]
+    changes += _route_changes(connection, path, link)
     if changes:
-        document["at"] = sorted(changes, key=lambda change: float(change["time"].split()[0]))
+        document["at"] = sorted(changes, key=lambda change: _number(change["time"]))
     return Fitted(document, (*assumptions, *more), origin)
 
 
-def _route_changes(connection: Connection, path: PathModel, link: Component) -> list[Component]:
+def _number(quantity: Value) -> float:
+    """The number of a quantity with a unit."""
+    return float(str(quantity).split()[0])
+
+
+def _route_changes(connection: Connection, path: PathModel, link: dict[str, Any]) -> list[dict[str, Any]]:
     """The delays of the routes before the last one, which the model describes. `link` begins with the first route."""
     found = connection["directions"][path["direction"]]["route_changes"]
-    last_ms = float(link["delay"].split()[0])
-    changes: list[Component] = []
+    last_ms = _number(link["delay"])
+    changes: list[dict[str, Any]] = []
     for change in reversed(found):
         time = f"{max(0.0, change['time_s'] - connection['start_s']):.3f} s"
         changes.append({"time": time, "set": {f"link.{LINK}.delay": f"{last_ms:.4f} ms"}})
@@ -124,7 +129,7 @@ def _route_changes(connection: Connection, path: PathModel, link: Component) -> 
     return changes
 
 
-def _links(path: PathModel, base_ms: float, response_bytes: int) -> tuple[Component, list[str]]:
+def _links(path: PathModel, base_ms: float, response_bytes: float) -> tuple[Component, list[str]]:
     """The bottleneck, and the link after the capture point if the bottleneck is before it."""
     assumptions: list[str] = []
     mbit_s = _rate(path, response_bytes * 8e-3 / (MOST_OF_RTT * base_ms) if base_ms else 0.0, assumptions)
@@ -246,7 +251,7 @@ def _flow(connection: Connection, path: PathModel) -> tuple[Component, float, li
             duration = 4 * duration + 10
         elif "think" in workload:
             # The last response is followed by a pause as well, which the capture lacks.
-            duration += float(workload["think"].split()[0]) / 1e3
+            duration += _number(workload["think"]) / 1e3
     return flow, duration, assumptions
 
 
