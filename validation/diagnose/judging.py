@@ -39,8 +39,8 @@ PAUSES_RIGHT = "pauses whose cause is right"
 PAUSES_WRONG = "pauses whose cause is wrong"
 NAMED = "planted causes that are named"
 WRONGLY = "runs that blame a cause which was not there"
-CHANGED = "planted changes of headers that two captures show"
-CHANGED_WRONGLY = "runs for which two captures show a change that was not there"
+CHANGED = "planted changes of headers that the captures show together"
+CHANGED_WRONGLY = "runs for which the captures show a change that was not there"
 
 
 def f1_name(kind: str, point: str) -> str:
@@ -103,7 +103,7 @@ class Judgement:
     """Findings that are true by the kernel's counters and the record of the path, independent of the planted cause."""
 
     changes: frozenset[str] | None = None
-    """Changes of headers that the captures of both ends show; ``None`` if one capture was judged."""
+    """Changes of headers that the captures of all points show; ``None`` if one capture was judged."""
 
     @property
     def blamed(self) -> frozenset[str]:
