@@ -1,4 +1,4 @@
-"""Compare the advice of diagnoses with what the remedies then give, with a Linux kernel in virtual time at both ends.
+"""Compare the advice of diagnoses with the effect of the remedies, on a Linux kernel in virtual time.
 
     tools/env python validation/diagnose/advice.py [CAUSE…] [--paths N] [--first SEED] [--kernel RELEASE]
                                                    [--seeds N] [--keep FOLDER] [--write] [--verbose]

@@ -1,4 +1,4 @@
-"""Advice is compared with what the remedy gives: the arithmetic, and the remedy on the true path."""
+"""Advice and the effect of its remedy: the arithmetic, and the remedy on the true path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The middleboxes of live and kernel runs: what they change in a packet, and nothing else."""
+"""The middleboxes of live and kernel runs change the named fields of a packet, and no others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 //! Limits and findings as declared: each is an entry of a table ([`terms`]), with its description
-//! and its rule. rustfmt skips what a macro declares: rules of several lines are functions.
+//! and its rule. rustfmt skips declarations in a macro: rules of several lines are functions.
 
 use serde::{Serialize, Serializer};
 

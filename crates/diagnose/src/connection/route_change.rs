@@ -43,7 +43,7 @@ pub(crate) struct Sample {
 /// Minimum round-trip times of one part of the path.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// The least time of the blocks before those that are examined.
+    /// The least time of the blocks before the examined ones.
     least: Option<Nanos>,
     samples: u32,
     open: Option<Block>,

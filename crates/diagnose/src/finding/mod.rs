@@ -416,7 +416,7 @@ impl<'a> Case<'a> {
         let runs = runs.into_iter().filter(|run| !is_hidden(&run));
         let (full, runs): (Vec<_>, Vec<_>) = runs.partition(|run| is_overflow(run));
         let queued: usize = full.iter().map(Vec::len).sum();
-        // Without SACK blocks that it can use, a sender repeats what has arrived.
+        // Without usable SACK blocks a sender repeats data that has arrived.
         let is_known = self.data.policed_mbit_s.is_some()
             || silence::is_stuck(self)
             || path::is_randomised(self.data);

@@ -154,7 +154,7 @@ fn stuck<'a>(case: &'a Case<'_>) -> Option<Vec<&'a Retransmission>> {
 }
 
 /// The large retransmissions of a segment that arrived in the end, in smaller segments: the sender
-/// probed the path's MTU (RFC 4821), or was told of it late.
+/// probed the path's MTU (RFC 4821), or learned it late.
 fn divided<'a>(case: &'a Case<'_>) -> Option<Vec<&'a Retransmission>> {
     if case.connection.handshake != Handshake::Seen || case.largest_acknowledged == 0 {
         return None;

@@ -124,7 +124,7 @@ impl Progress {
         }
     }
 
-    /// Compares the sequence numbers with those of another segment; if they are equal, the
+    /// Compares the sequence numbers with another segment's; if they are equal, the
     /// acknowledgments.
     fn beyond(self, before: Self) -> Ordering {
         let distance = |from: u32, to: u32| to.wrapping_sub(from).cast_signed().cmp(&0);

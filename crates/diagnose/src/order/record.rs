@@ -12,7 +12,7 @@ type Code<'a> = dyn FnMut(&mut [u8]) + 'a;
 
 /// A part of a record, of the same length whatever its value.
 trait Field {
-    /// Passes its octets to `code`, and takes what that leaves.
+    /// Passes its octets to `code`, and stores the result.
     fn pass(&mut self, code: &mut Code<'_>);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::summaries::keep_every_second;
 use crate::time::Nanos;
 
 /// Maximum number of retransmitted originals without a verdict.
@@ -96,11 +97,7 @@ impl Lost {
         }
         self.seen = 0;
         if self.runs.len() >= MOST_RUNS {
-            let mut keep = false;
-            self.runs.retain(|_| {
-                keep = !keep;
-                keep
-            });
+            keep_every_second(&mut self.runs);
             self.every = self.every.saturating_mul(2);
         }
         self.runs.push(run);

@@ -2,7 +2,7 @@
 //! its rate permits, whatever the window, and no queue builds up (Flach et al., "An Internet-Wide
 //! Analysis of Traffic Policing", SIGCOMM 2016).
 
-use super::{estimate::Line, model::Policed};
+use super::{estimate::Line, model::Policed, summaries::keep_every_second};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Maximum number of losses that are considered.
@@ -46,11 +46,7 @@ impl Policing {
         }
         self.seen = 0;
         if self.early.len() >= MOST_EARLY {
-            let mut keep = false;
-            self.early.retain(|_| {
-                keep = !keep;
-                keep
-            });
+            keep_every_second(&mut self.early);
             self.every = self.every.max(1).saturating_mul(2);
         }
         self.early.push((time, octets));

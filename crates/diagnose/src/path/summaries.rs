@@ -6,6 +6,15 @@ use serde::Serialize;
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
+/// Halves a bounded store: the first, the third and so on remain.
+pub(super) fn keep_every_second<T>(of: &mut Vec<T>) {
+    let mut keep = false;
+    of.retain(|_| {
+        keep = !keep;
+        keep
+    });
+}
+
 /// Samples that are stored.
 const KEPT_LEAST: usize = 8;
 /// The distance of the true minimum below the smallest sample at 95 % probability, as a multiple of
