@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from anabranch.evaluate.subject import Subject
+from anabranch.text.quantity import read
 
 Table = dict[str, Any]
 Build = Callable[[Subject], Table]
@@ -42,6 +44,43 @@ class Path:
         }
         table.update(more)
         return table
+
+
+SPREAD = 0.05
+"""Largest deviation of a seed's path, as a share of the stated rate and delay."""
+
+
+def deviations(seed: int) -> tuple[float, float]:
+    """Factors of all rates and of all delays of the path of a seed."""
+    random = Random(f"path {seed}")  # noqa: S311 - no secret
+    return random.uniform(1 - SPREAD, 1 + SPREAD), random.uniform(1 - SPREAD, 1 + SPREAD)
+
+
+def nearby(table: Table, seed: int) -> Table:
+    """The scenario with the path of a seed.
+
+    Drop-tail queues have phase effects (Floyd and Jacobson 1992): the figure of one exact path says little about paths
+    nearby. All rates have the same factor, so that the shares of a bottleneck stay. Buffers keep their size.
+    """
+    by_rate, by_delay = deviations(seed)
+    return {key: _scaled(key, value, {"rate": by_rate, "delay": by_delay}) for key, value in table.items()}
+
+
+def _scaled(key: str, value: Any, factors: Mapping[str, float]) -> Any:
+    # The evaluated control or queue stays as it is, and a call has the rate of its codec.
+    if key in ("cc", "queue") or (isinstance(value, Mapping) and "payload" in value):
+        return value
+    if isinstance(value, Mapping):
+        return {name: _scaled(name, one, factors) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_scaled(key, one, factors) for one in value]
+    factor = factors.get(key.rpartition(".")[2])
+    found = read(value) if factor is not None and isinstance(value, str) else None
+    if found is None or factor is None:
+        return value
+    if found.dimension == "rate":
+        return f"{round(found.size * factor)} bit/s"
+    return f"{round(found.size * factor * 1_000_000_000)} ns" if found.dimension == "time" else value
 
 
 def rate(mbit_s: float) -> str:

@@ -17,7 +17,7 @@ from anabranch.evaluate.check import Case, Check, Plan
 from anabranch.evaluate.items import Item, items_of
 from anabranch.evaluate.judge import BROKEN, NOT_EVALUATED, Judgement, NoWorse
 from anabranch.evaluate.queue_file import refusal
-from anabranch.evaluate.runs import Failure, Finished, Job, Outcome, job_of, make
+from anabranch.evaluate.runs import Failure, Finished, Job, Outcome, jobs_of, make
 from anabranch.evaluate.subject import CONTROL, QUEUE, Subject, builtin, to_json
 from anabranch.text import toml_text
 
@@ -234,11 +234,7 @@ def _reference(subject: Subject, name: str) -> Subject:
 
 
 def _side(case: Case, one: Subject, options: Options) -> Side:
-    found: dict[str, dict[int, Job]] = {}
-    for role, build in case.runs.items():
-        first = job_of(build(one), options.seed, one, is_sampled=case.sampled)
-        found[role] = {seed: Job(first.text, seed, case.sampled, first.owner) for seed in options.seeds}
-    return found
+    return {role: jobs_of(build(one), options.seeds, one, is_sampled=case.sampled) for role, build in case.runs.items()}
 
 
 def _judged(case: Case, sides: Mapping[str, Side], outcomes: Mapping[Job, Outcome], cases: int) -> CaseResult:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.evaluate.build import deviations
 from anabranch.statistics.fairness import jain
 
 Summary = Mapping[str, Any]
@@ -265,9 +266,14 @@ def packets_per_rtt(name: str, rtt_ms: float) -> Measure:
     def value(runs: Runs) -> float | None:
         run = runs[MAIN]
         measured = _measured_s(run)
-        return total(run, name, "sent_packets") * rtt_ms / 1000 / measured
+        return total(run, name, "sent_packets") * _rtt_s(run, rtt_ms) / measured
 
     return Measure(f"packets per round trip of {_said(name)}", "", True, 0.0, value)
+
+
+def _rtt_s(run: Summary, rtt_ms: float) -> float:
+    """The round-trip time of a run without queueing, of the stated one."""
+    return rtt_ms / 1000 * deviations(run["seed"])[1]
 
 
 def _measured_s(run: Summary) -> float:
@@ -287,7 +293,7 @@ def delivered_per_rtt(name: str, rtt_ms: float) -> Measure:
     def value(runs: Runs) -> float | None:
         run = runs["together"] if "together" in runs else runs[MAIN]
         slowest = min((flow["goodput_mbit_s"] or 0.0) for flow in copies(run, name))
-        return slowest * 1e6 * rtt_ms / 1000 / 8 / 1448
+        return slowest * 1e6 * _rtt_s(run, rtt_ms) / 8 / 1448
 
     return Measure(f"packets per round trip delivered by {_said(name)}", "", False, 0.0, value)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from anabranch.evaluate.build import Table
+from anabranch.evaluate.build import Table, nearby
 from anabranch.evaluate.measures import BIN_S, Summary
 from anabranch.evaluate.subject import Subject
 from anabranch.limits import thread_count
@@ -67,11 +67,10 @@ class _Stored(TypedDict):
     summary: Any
 
 
-def job_of(document: Table, seed: int, subject: Subject, *, is_sampled: bool) -> Job:
-    """The run of a scenario that was made for a subject."""
-    text = toml_text.write_document(document)
-    uses = subject.is_isolated and _mentions(document, subject.value)
-    return Job(text, seed, is_sampled, subject if uses else None)
+def jobs_of(document: Table, seeds: Iterable[int], subject: Subject, *, is_sampled: bool) -> dict[int, Job]:
+    """The runs of a scenario that was made for a subject, by seed."""
+    owner = subject if subject.is_isolated and _mentions(document, subject.value) else None
+    return {seed: Job(toml_text.write_document(nearby(document, seed)), seed, is_sampled, owner) for seed in seeds}
 
 
 def _mentions(document: Any, value: Any) -> bool:
