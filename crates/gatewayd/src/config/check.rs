@@ -1,11 +1,18 @@
 //! Consistency checks of the values of a file, and of the files that it names.
 
-use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::{IpAddr, SocketAddr},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 use anabranch_core::system::words;
 use anabranch_document::{Error, class, error::Sources, select::Prefix, tree::Node};
 
 use anabranch_files::Files;
+use ipnet::IpNet;
 
 use super::{
     bypass::{Mark, RULES},
@@ -131,14 +138,16 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
         let help = "expected a `[peer.NAME]` with `public_key` and `allowed`";
         return Err(checker.error(&[], "there is no peer", help));
     }
+    let endpoints = endpoints(config);
+    let mut before = Before::default();
     for i in 0..config.peer.0.len() {
         let (name, peer) = &config.peer.0[i];
         let name = name.clone();
-        let before = &config.peer.0[..i];
-        public_key(&name, peer, before, own, checker)?;
+        public_key(&name, peer, own, &before, config, checker)?;
         for (n, prefix) in peer.allowed.iter().enumerate() {
             let path = ["peer", &name, "allowed", &n.to_string()];
-            let (message, help) = if let Some((other, taken)) = taken(*prefix, peer, before) {
+            let (message, help) = if let Some((other, taken)) = before.taken(*prefix, peer, config)
+            {
                 (
                     format!("the peer `{other}` has {taken}, too"),
                     "expected each prefix at one peer, or the same `group` in both peers: the best one that is up carries the traffic. A longer prefix within it is permitted",
@@ -148,7 +157,7 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
                     format!("{prefix} is this end's own address {address}"),
                     "expected addresses of networks at the other end",
                 )
-            } else if let Some(endpoint) = looping(*prefix, config) {
+            } else if let Some(endpoint) = looping(*prefix, &endpoints) {
                 (
                     format!("the tunnel's datagrams to {endpoint} would enter the tunnel"),
                     "expected a prefix without it, \"0.0.0.0/0\" or \"::/0\", or a `[path.NAME]` with `interface`",
@@ -178,6 +187,7 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
             let help = "expected `endpoints` here, or `listen` in `[gateway]`";
             return Err(checker.error(&["peer", &name], message, help));
         }
+        before.add(i, peer);
         if let Some(file) = peer.preshared_key_file.clone() {
             let key = checker.key_file(&["peer", &name, "preshared_key_file"], &file)?;
             config.peer.0[i].1.preshared = Secret(Some(key));
@@ -189,8 +199,9 @@ fn peers(config: &mut Config, own: &Key, checker: &Checker<'_>) -> Result<(), Er
 fn public_key(
     name: &str,
     peer: &Peer,
-    before: &[(String, Peer)],
     own: &Key,
+    before: &Before,
+    config: &Config,
     checker: &Checker<'_>,
 ) -> Result<(), Error> {
     let path = ["peer", name, "public_key"];
@@ -199,26 +210,46 @@ fn public_key(
         let help = "expected the other end's: anabranch-gateway check prints it there";
         return Err(checker.error(&path, message, help));
     }
-    if let Some((other, _)) = before.iter().find(|(_, p)| p.public_key == peer.public_key) {
+    if let Some(other) = before.keys.get(&peer.public_key.0) {
+        let (other, _) = &config.peer.0[*other];
         let message = format!("the peer `{other}` has the same public key");
         return Err(checker.error(&path, message, "expected one key for each"));
     }
     Ok(())
 }
 
-/// The same prefix of an earlier peer that is not in the same group.
-fn taken<'a>(
-    prefix: Prefix,
-    peer: &Peer,
-    before: &'a [(String, Peer)],
-) -> Option<(&'a str, Prefix)> {
-    let is_same = |other: &&Prefix| other.0.trunc() == prefix.0.trunc();
-    let is_grouped = |other: &Peer| other.group.is_some() && other.group == peer.group;
-    let others = before.iter().filter(|(_, other)| !is_grouped(other));
-    others.into_iter().find_map(|(name, other)| {
-        let taken = other.allowed.iter().find(is_same)?;
-        Some((name.as_str(), *taken))
-    })
+/// Keys and prefixes of the peers that have been checked. A hub has thousands of peers, and
+/// comparing each with each takes seconds.
+#[derive(Default)]
+struct Before {
+    /// The peer with a public key.
+    keys: BTreeMap<[u8; 32], usize>,
+    /// The first peer with a prefix, and the prefix as its file has it.
+    prefixes: BTreeMap<IpNet, (usize, Prefix)>,
+}
+
+impl Before {
+    fn add(&mut self, index: usize, peer: &Peer) {
+        self.keys.insert(peer.public_key.0, index);
+        for prefix in &peer.allowed {
+            let prefixes = self.prefixes.entry(prefix.0.trunc());
+            prefixes.or_insert((index, *prefix));
+        }
+    }
+
+    /// The same prefix of an earlier peer that is not in the same group. All peers that have been
+    /// checked with a prefix are in one group, so the first stands for them.
+    fn taken<'a>(
+        &self,
+        prefix: Prefix,
+        peer: &Peer,
+        config: &'a Config,
+    ) -> Option<(&'a str, Prefix)> {
+        let (index, taken) = self.prefixes.get(&prefix.0.trunc())?;
+        let (name, other) = &config.peer.0[*index];
+        let is_grouped = other.group.is_some() && other.group == peer.group;
+        (!is_grouped).then_some((name.as_str(), *taken))
+    }
 }
 
 /// This end's address, if the prefix consists of exactly that address.
@@ -228,20 +259,24 @@ fn own_address(prefix: Prefix, config: &Config) -> Option<Prefix> {
     own.find(|own| is_host && own.0.addr() == prefix.0.addr())
 }
 
-/// An endpoint inside the prefix whose datagrams would enter the tunnel. A default route and
-/// protected prefixes are exempt because they have separate tables, and a socket bound to an
-/// interface does not use routes over others.
-fn looping(prefix: Prefix, config: &Config) -> Option<SocketAddr> {
+/// Endpoints whose datagrams enter the tunnel if a prefix has them. A default route and protected
+/// prefixes are exempt because they have separate tables, and a socket bound to an interface does
+/// not use routes over others.
+fn endpoints(config: &Config) -> BTreeMap<IpAddr, SocketAddr> {
     let ways = &config.path.0;
     let is_bound = !ways.is_empty() && ways.iter().all(|(_, way)| way.interface.is_some());
-    if is_bound || config.gateway.protect || prefix.0.prefix_len() == 0 {
-        return None;
-    }
-    let mut endpoints = config.peer.0.iter().flat_map(|(_, peer)| &peer.endpoints);
-    endpoints.find_map(|endpoint| match endpoint {
-        Endpoint::Address(address) if prefix.0.contains(&address.ip()) => Some(*address),
+    let peers = config.peer.0.iter().flat_map(|(_, peer)| &peer.endpoints);
+    let addresses = peers.filter_map(|endpoint| match endpoint {
+        Endpoint::Address(address) if !is_bound && !config.gateway.protect => Some(*address),
         _ => None,
-    })
+    });
+    addresses.map(|address| (address.ip(), address)).collect()
+}
+
+/// An endpoint inside the prefix.
+fn looping(prefix: Prefix, endpoints: &BTreeMap<IpAddr, SocketAddr>) -> Option<SocketAddr> {
+    let (_, first) = endpoints.range(prefix.0.network()..).next()?;
+    (prefix.0.prefix_len() > 0 && prefix.0.contains(&first.ip())).then_some(*first)
 }
 
 fn paths(config: &Config, checker: &Checker<'_>) -> Result<(), Error> {
