@@ -24,6 +24,8 @@ pub enum WindowRules {
     /// - A recovery that ends while its retransmissions are in flight begins again with another
     ///   reduction.
     /// - A timeout during a recovery does not change ssthresh.
+    /// - With SACK and F-RTO, the arrival of data that was not retransmitted proves a timeout spurious
+    ///   at once. RFC 5682 §3 waits until new data was sent.
     /// - A FIN without data waits until the window has room.
     /// - With `recovery_pace = "prr"` a reduction at a mark is paced as a recovery is (RFC 3168
     ///   §6.1.2 leaves it open).
@@ -69,6 +71,13 @@ impl WindowRules {
     #[inline]
     pub const fn timeout_reduces_again(self) -> bool {
         !self.is_linux()
+    }
+
+    /// Whether data that was not retransmitted proves a timeout spurious before new data was sent.
+    #[must_use]
+    #[inline]
+    pub const fn undo_at_once(self) -> bool {
+        self.is_linux()
     }
 
     /// Whether a FIN without data waits until the window has room, as data does.

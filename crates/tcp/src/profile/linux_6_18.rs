@@ -91,7 +91,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "window_rules",
-                "measured: in slow start, 11 segments in flight let a cwnd of 20 grow to 22, and 10 do not; an acknowledgment that fills a gap does not grow cwnd for data that SACK had reported before; cwnd is 6 after a recovery with an ssthresh of 5 whose last acknowledgment delivers 8 segments; a timeout during a recovery does not change ssthresh; a mark reduces 10 segments in flight to 5 within a round trip",
+                "measured: in slow start, 11 segments in flight let a cwnd of 20 grow to 22, and 10 do not; an acknowledgment that fills a gap does not grow cwnd for data that SACK had reported before; cwnd is 6 after a recovery with an ssthresh of 5 whose last acknowledgment delivers 8 segments; a timeout during a recovery does not change ssthresh; after a timeout a SACK of data that was not retransmitted restores the window at once; a mark reduces 10 segments in flight to 5 within a round trip",
             ),
             (
                 "arithmetic",

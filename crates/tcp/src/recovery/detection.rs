@@ -230,7 +230,7 @@ impl Recovery {
         self.on_delivered(scope, summary);
         self.on_dsack(scope, summary);
         self.on_probe_ack(scope, summary);
-        self.on_frto_ack(scope, summary);
+        let was_spurious = self.on_frto_ack(scope, summary);
         if summary.acked > 0 {
             self.detect_by_timestamps(scope, summary);
             self.check_reneging(scope);
@@ -238,7 +238,7 @@ impl Recovery {
         let ended = !summary.prior.phase.repairs_nothing() && self.state.phase.repairs_nothing();
         let again = ended
             && scope.settings.window_rules.recover_again()
-            && (self.board.lost() > 0 || self.board.has_resent());
+            && (self.board.lost() > 0 || (self.board.has_resent() && !was_spurious));
         // While the reduction may be spurious, segments marked lost may only be late.
         if !self.is_in_doubt() {
             summary.lost += match self.detection {

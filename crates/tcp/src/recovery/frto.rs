@@ -1,10 +1,6 @@
 //! Forward RTO recovery (RFC 5682). After a timeout one segment is retransmitted, then new data is
 //! sent; the next acknowledgments show whether the timeout was spurious.
 //!
-//! # Differs from Linux
-//! - Linux takes an acknowledgment of data that was not retransmitted as proof at once, not only
-//!   after new data was sent.
-//!
 //! # Not implemented
 //! - The response of RFC 5682 §4 beyond that of [`undo`](super::undo).
 
@@ -39,6 +35,8 @@ pub struct AckObservation {
     pub sack: bool,
     /// New data could be sent.
     pub new_data: bool,
+    /// With SACK, `original` is proof before new data was sent.
+    pub at_once: bool,
 }
 
 /// Conclusion from an acknowledgment.
@@ -58,7 +56,9 @@ impl Frto {
         let verdict = match *self {
             Self::Off => return Verdict::Open,
             Self::First => {
-                if ack.progress && !ack.complete && ack.new_data {
+                if ack.at_once && ack.sack && ack.original {
+                    Verdict::Spurious
+                } else if ack.progress && !ack.complete && ack.new_data {
                     *self = Self::Second { new: 2 };
                     Verdict::Open
                 } else if ack.progress || !ack.sack {
@@ -98,6 +98,7 @@ mod tests {
         duplicate: false,
         sack: false,
         new_data: true,
+        at_once: false,
     };
     const PROGRESS: AckObservation = AckObservation {
         progress: true,
@@ -153,5 +154,16 @@ mod tests {
             ..PROGRESS
         });
         assert_eq!(verdicts(&[resent, resent]), [Open, Conventional]);
+        let at_once = AckObservation {
+            at_once: true,
+            ..original
+        };
+        assert_eq!(verdicts(&[original]), [Open]);
+        assert_eq!(verdicts(&[report, at_once]), [Open, Spurious]);
+        let without = AckObservation {
+            at_once: true,
+            ..PROGRESS
+        };
+        assert_eq!(verdicts(&[without]), [Open]);
     }
 }

@@ -110,10 +110,10 @@ impl Recovery {
         }
     }
 
-    /// Forward RTO recovery (RFC 5682).
-    pub(super) fn on_frto_ack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) {
+    /// Forward RTO recovery (RFC 5682). Returns whether the timeout was spurious.
+    pub(super) fn on_frto_ack(&mut self, scope: &mut Scope<'_>, summary: &AckSummary) -> bool {
         let Some(extensions) = &mut self.extensions else {
-            return;
+            return false;
         };
         let recover = self.state.recover;
         let verdict = extensions.frto.on_ack(&AckObservation {
@@ -126,11 +126,14 @@ impl Recovery {
             duplicate: summary.new_sack || summary.is_duplicate,
             sack: self.reports.is_sack(),
             new_data: summary.new_data,
+            at_once: scope.settings.window_rules.undo_at_once(),
         });
-        if verdict == Verdict::Spurious {
-            self.resume(scope, summary);
-            self.take_back(scope);
+        if verdict != Verdict::Spurious {
+            return false;
         }
+        self.resume(scope, summary);
+        self.take_back(scope);
+        true
     }
 
     /// Eifel detection (RFC 3522 §3.2): new data fills a gap.
