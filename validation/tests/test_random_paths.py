@@ -6,23 +6,24 @@ import sys
 
 import pytest
 
-from kernel import random_paths as paths
+from kernel import drawn_paths as paths
+from kernel.random_paths import COMPARISON
 
 
 def test_the_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["random_paths.py", "--check"])
-    assert paths.main() == 0, capsys.readouterr().err
+    assert COMPARISON.main("") == 0, capsys.readouterr().err
 
 
 def test_the_profile_of_the_rfcs_is_found() -> None:
     """Detects bounds that any TCP meets, and a profile of Linux that is no nearer to it than the RFCs."""
     rfc, linux = (_alike(stack) for stack in ("rfc", paths.PROFILE))
-    assert rfc < min(linux, paths.LEAST * paths.COUNT)
+    assert rfc < min(linux, paths.LEAST * COMPARISON.count)
 
 
 def _alike(stack: str) -> int:
     """The number of the page's paths on which a profile is alike."""
-    pairs = zip(paths.drawn(), paths.kept(), strict=True)
+    pairs = zip(COMPARISON.drawn(), COMPARISON.kept(), strict=True)
     return sum(paths.is_alike(paths.simulated(path, stack), there) for path, there in pairs)
 
 
