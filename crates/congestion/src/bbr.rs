@@ -37,6 +37,14 @@
 //! - The maximum filters are exact; Linux stores the three best values.
 //! - RTTs of delayed ACKs may also renew an expired RTprop.
 //!
+//! # Differs from draft 00, as Linux does
+//! - Only an acknowledgment with a reliable rate sample updates rounds and BtlBw. In draft 00 §4.1.1
+//!   every acknowledgment does (`rounds = "acknowledgments"`). If its sample is not reliable,
+//!   draft-cheng-iccrg-delivery-rate-estimation-00 §3.3 leaves the rate as it was. After a spurious
+//!   timeout the originals are acknowledged just after their copies are sent. Each of these
+//!   acknowledgments then ends a round trip, and after ten of them BtlBw is the rate of the first,
+//!   whose interval includes the timeout.
+//!
 //! # Not implemented
 //! - Detection of policers (long-term bandwidth sampling).
 
@@ -51,7 +59,7 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant, Rate},
 };
 
-pub use self::params::Params;
+pub use self::params::{Params, Rounds};
 use self::{control_parameters::Repair, filter::MaxFilter, mode::Mode, path::ExtraAcked};
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, RateSample, Recovered, Rto, Sent, Signal,
@@ -97,6 +105,8 @@ struct Model {
     /// RTprop; `None` before the first sample.
     rt_prop: Option<Duration>,
     rt_prop_stamp: Instant,
+    /// rs.delivery_rate: the last reliable one.
+    delivery_rate: f64,
     /// Round trips by the count of delivered data (draft 00 §4.1.1.3).
     round_count: u64,
     next_round_delivered: f64,
@@ -136,6 +146,7 @@ impl Bbr {
             btl_bw: MaxFilter::default(),
             rt_prop: None,
             rt_prop_stamp: Instant::START,
+            delivery_rate: 0.0,
             round_count: 0,
             next_round_delivered: 0.0,
             delivered: 0.0,
@@ -177,9 +188,9 @@ impl CongestionControl for Bbr {
         let delivered = ack.delivered.get() as f64;
         model.delivered += delivered;
         let mut round_start = false;
-        if let Some(sample) = &ack.rate {
+        if let Some(sample) = model.round_sample(ack) {
             model.delivered = (sample.prior_delivered + sample.delivered).get() as f64;
-            round_start = model.update_btl_bw(sample);
+            round_start = model.update_btl_bw(&sample);
         }
         model.update_extra_acked(ack, delivered);
         model.update_cycle(ack);

@@ -192,7 +192,7 @@ impl Bbr3 {
 impl Model {
     /// Updates the total delivered, from the sample or else from the count of the acknowledgment.
     fn update_delivered(&mut self, ack: &Ack) {
-        self.delivered = match &ack.rate {
+        self.delivered = match ack.reliable_rate() {
             Some(rate) => (rate.prior_delivered + rate.delivered).get() as f64,
             None => self
                 .delivered

@@ -57,6 +57,14 @@ pub struct Ack {
     pub in_recovery: bool,
 }
 
+impl Ack {
+    /// The rate sample, if it is reliable.
+    #[must_use]
+    pub fn reliable_rate(&self) -> Option<&RateSample> {
+        self.rate.as_ref().filter(|sample| sample.is_reliable)
+    }
+}
+
 /// A delivery-rate sample (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
 #[derive(Debug, Clone, Copy)]
 pub struct RateSample {
@@ -64,6 +72,9 @@ pub struct RateSample {
     pub delivered: Bytes,
     /// Duration of this interval.
     pub interval: Duration,
+    /// The interval is at least the smallest round-trip time. A shorter one is no reliable rate:
+    /// the acknowledgment was that of an earlier transmission of the segment.
+    pub is_reliable: bool,
     /// All delivered on this connection when the segment was sent.
     pub prior_delivered: Bytes,
     /// The sender was application-limited when the segment was sent, so the rate is a lower bound.

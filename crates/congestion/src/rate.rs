@@ -1,8 +1,5 @@
 //! Delivery-rate samples (draft-ietf-ccwg-bbr §4.1), for the controls that request them.
 //!
-//! # Differs from Linux
-//! - A sample over less than the smallest round-trip time is discarded; Linux marks it.
-//!
 //! # Not implemented
 //! - Nothing of §4.1.
 
@@ -139,9 +136,10 @@ impl RateSampler {
         let send_elapsed = stamp.sent_at.saturating_since(stamp.first_sent_at);
         let ack_elapsed = now.saturating_since(stamp.delivered_at);
         let interval = send_elapsed.max(ack_elapsed);
-        (!interval.is_zero() && interval >= min_rtt).then(|| RateSample {
+        Some(RateSample {
             delivered: Bytes::new(self.delivered - stamp.delivered),
             interval,
+            is_reliable: !interval.is_zero() && interval >= min_rtt,
             prior_delivered: Bytes::new(stamp.delivered),
             app_limited: stamp.app_limited,
             tx_in_flight: Bytes::new(stamp.in_flight),
@@ -220,6 +218,33 @@ mod tests {
         );
         assert_eq!(last.prior_delivered, Bytes::new(20_000));
         assert!(samples.iter().all(|sample| !sample.app_limited));
+    }
+
+    #[test]
+    fn a_sample_shorter_than_the_smallest_round_trip_is_not_reliable() {
+        // Copies are sent at 40 and 50 ms. The original of the second is acknowledged 4 ms later.
+        for (now, interval, is_reliable) in [(54, 10, false), (75, 25, true)] {
+            let mut rate = RateSampler::new();
+            rate.on_sent(0, Instant::START, true, 1000);
+            rate.on_sent(1, Instant::START, false, 2000);
+            let delivered = |rate: &mut RateSampler, at, number| {
+                rate.on_delivered(&Delivery {
+                    now: Instant::from_millis(at),
+                    octets: 1000,
+                    latest: Some(number),
+                    gone: number + 1,
+                    min_rtt: Duration::from_millis(20),
+                })
+                .expect("a sample")
+            };
+            rate.on_sent(0, Instant::from_millis(40), false, 2000);
+            assert!(delivered(&mut rate, 50, 0).is_reliable);
+            rate.on_sent(1, Instant::from_millis(50), false, 1000);
+            let sample = delivered(&mut rate, now, 1);
+            assert_eq!(sample.interval, Duration::from_millis(interval));
+            assert_eq!(sample.prior_delivered, Bytes::new(1000));
+            assert_eq!(sample.is_reliable, is_reliable);
+        }
     }
 
     #[test]

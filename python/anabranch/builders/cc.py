@@ -290,6 +290,7 @@ def bbr(
     probe_up_gain: float | None = None,
     probe_down_gain: float | None = None,
     bw_window_rounds: int | None = None,
+    rounds: str | None = None,
     min_rtt_window: str | None = None,
     probe_rtt_duration: str | None = None,
     min_window: str | None = None,
@@ -313,6 +314,9 @@ def bbr(
             default ``0.75``)
         bw_window_rounds: BtlBwFilterLen: round trips for which a delivery rate remains in the maximum. (1 to 1000;
             default ``10``)
+        rounds: Acknowledgments that update rounds and BtlBw: those with a reliable rate sample (Linux), or all
+            (draft 00 §4.1.1). (one of ``"reliable-samples"``, ``"acknowledgments"``; default
+            ``"reliable-samples"``)
         min_rtt_window: RTpropFilterLen: lifetime of the smallest round-trip time. (duration in ps, ns, us (µs), ms,
             s, min, h; 0 s to 9223372.036854775807 s; default ``"10 s"``)
         probe_rtt_duration: ProbeRTTDuration: minimum time for which the window is ``min_window``. (duration in ps,
@@ -335,6 +339,7 @@ def bbr(
             "probe_up_gain": probe_up_gain,
             "probe_down_gain": probe_down_gain,
             "bw_window_rounds": bw_window_rounds,
+            "rounds": rounds,
             "min_rtt_window": min_rtt_window,
             "probe_rtt_duration": probe_rtt_duration,
             "min_window": min_window,

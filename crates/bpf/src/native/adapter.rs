@@ -211,7 +211,9 @@ impl Adapter {
         };
         if let Some(rate) = &ack.rate {
             sample.delivered = signed(self.packets(rate.delivered));
-            sample.interval_us = signed(micros(rate.interval)).into();
+            if rate.is_reliable {
+                sample.interval_us = signed(micros(rate.interval)).into();
+            }
             sample.prior_delivered = wrapped(rate.prior_delivered.get() / self.smss);
             sample.is_app_limited = rate.app_limited;
         }

@@ -9,6 +9,18 @@ use crate::{
     params::{Gain, Packets, Samples, Share},
 };
 
+/// Acknowledgments that update the count of packet-timed round trips and the bandwidth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Rounds {
+    /// Those whose rate sample spans the smallest round-trip time, as in Linux.
+    #[default]
+    ReliableSamples,
+    /// All that deliver data, with the rate of the last reliable sample (draft 00 §4.1.1).
+    Acknowledgments,
+}
+
 /// Parameters of BBR.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -24,6 +36,9 @@ pub struct Params {
     pub probe_down_gain: Gain,
     /// BtlBwFilterLen: round trips for which a delivery rate remains in the maximum.
     pub bw_window_rounds: Samples,
+    /// Acknowledgments that update rounds and BtlBw: those with a reliable rate sample (Linux), or all
+    /// (draft 00 §4.1.1).
+    pub rounds: Rounds,
     /// RTpropFilterLen: lifetime of the smallest round-trip time.
     pub min_rtt_window: Duration,
     /// ProbeRTTDuration: minimum time for which the window is `min_window`.
@@ -50,6 +65,7 @@ impl Default for Params {
             probe_up_gain: Gain::new(1.25),
             probe_down_gain: Gain::new(0.75),
             bw_window_rounds: Samples::new(10),
+            rounds: Rounds::ReliableSamples,
             min_rtt_window: Duration::from_secs(10),
             probe_rtt_duration: Duration::from_millis(200),
             min_window: Packets::new(4),

@@ -2,7 +2,7 @@
 
 use anabranch_core::units::Instant;
 
-use super::{Ack, Model, RateSample, filter::MaxFilter};
+use super::{Ack, Model, RateSample, Rounds, filter::MaxFilter};
 
 /// Data that arrives beyond the bandwidth (draft 02, BBRUpdateACKAggregation).
 #[derive(Debug, Default)]
@@ -13,6 +13,14 @@ pub(super) struct ExtraAcked {
 }
 
 impl Model {
+    /// The rate sample of an acknowledgment that updates rounds and BtlBw.
+    pub(super) fn round_sample(&self, ack: &Ack) -> Option<RateSample> {
+        match self.params.rounds {
+            Rounds::ReliableSamples => ack.reliable_rate().copied(),
+            Rounds::Acknowledgments => ack.rate,
+        }
+    }
+
     /// Draft 00 §4.1.1: updates rounds and BtlBw. Returns whether a round begins.
     pub(super) fn update_btl_bw(&mut self, sample: &RateSample) -> bool {
         let prior = sample.prior_delivered.get() as f64;
@@ -21,7 +29,10 @@ impl Model {
             self.next_round_delivered = self.delivered;
             self.round_count += 1;
         }
-        let bw = sample.delivered.get() as f64 / sample.interval.as_secs_f64();
+        if sample.is_reliable {
+            self.delivery_rate = sample.delivered.get() as f64 / sample.interval.as_secs_f64();
+        }
+        let bw = self.delivery_rate;
         let lower_bound = sample.app_limited || prior <= self.app_limited_until;
         if bw >= self.btl_bw.max() || !lower_bound {
             let rounds = u64::from(self.params.bw_window_rounds.get());

@@ -44,7 +44,7 @@ impl Sample {
             rtt: ack.rtt.filter(|rtt| !rtt.is_zero()),
             in_flight: ack.in_flight.get() as f64,
         };
-        if let Some(rate) = &ack.rate {
+        if let Some(rate) = ack.reliable_rate() {
             let prior = rate.prior_delivered.get() as f64;
             sample.delivered = rate.delivered.get() as f64;
             sample.rate = sample.delivered / rate.interval.as_secs_f64();

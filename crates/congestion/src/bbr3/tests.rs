@@ -226,6 +226,7 @@ fn a_round_with_losses_between_probes_bounds_rate_and_flight() {
         ack.rate = Some(crate::RateSample {
             delivered: Bytes::new(delivered),
             interval: Duration::from_millis(50),
+            is_reliable: true,
             prior_delivered: Bytes::new(1_000_000),
             app_limited: false,
             tx_in_flight: Bytes::new(100_000),

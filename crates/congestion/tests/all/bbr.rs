@@ -2,7 +2,11 @@
 
 use crate::support;
 
-use anabranch_congestion::{self as cc, Config, CongestionControl, bbr::Params, params::Share};
+use anabranch_congestion::{
+    self as cc, Config, CongestionControl,
+    bbr::{Params, Rounds},
+    params::Share,
+};
 use anabranch_core::units::{Duration, Rate};
 use support::{
     Path, assert_near,
@@ -176,6 +180,51 @@ fn a_timeout_leaves_one_segment_and_delivery_restores_the_window() {
         round_trips += 1;
         assert!(round_trips < 20);
     }
+}
+
+/// The acknowledgments after a spurious timeout: a reliable sample over the timeout, then one per
+/// copy that is shorter than the smallest round-trip time.
+fn bandwidth_after_copies(rounds: Rounds) -> f64 {
+    let params = Params {
+        rounds,
+        ..Params::default()
+    };
+    let mut path = Path::new(&Config::Bbr(params), 10, ms(100));
+    for _ in 0..20 {
+        path.round_trip();
+    }
+    let before = path.state("btl_bw").expect("a bandwidth");
+    path.pause(ms(1000));
+    path.rto(1);
+    for copy in 0..12 {
+        let sample = cc::RateSample {
+            delivered: support::segments(2),
+            interval: if copy == 0 { ms(1000) } else { ms(2) },
+            is_reliable: copy == 0,
+            prior_delivered: support::segments(path.delivered),
+            app_limited: false,
+            tx_in_flight: support::segments(3),
+            lost: support::segments(0),
+        };
+        path.ack_as(|ack| {
+            ack.delivered = support::segments(2);
+            ack.rate = Some(sample);
+        });
+        path.delivered += 2;
+        path.pause(ms(2));
+    }
+    path.state("btl_bw").expect("a bandwidth") / before
+}
+
+#[test]
+fn samples_shorter_than_the_round_trip_do_not_expire_the_bandwidth() {
+    assert_near(bandwidth_after_copies(Rounds::ReliableSamples), 1.0, 1e-9);
+}
+
+/// Draft 00 §4.1.1 to the letter. Forty segments per 100 ms before, two per second after.
+#[test]
+fn if_every_acknowledgment_ends_a_round_the_bandwidth_collapses() {
+    assert_near(bandwidth_after_copies(Rounds::Acknowledgments), 0.005, 1e-9);
 }
 
 #[test]

@@ -127,6 +127,7 @@ impl Path {
         let rate = Some(RateSample {
             delivered: segments(acks.min(CAPACITY)),
             interval: self.rtt + self.queued,
+            is_reliable: true,
             prior_delivered: segments(self.delivered),
             app_limited: false,
             tx_in_flight: segments(acks),
