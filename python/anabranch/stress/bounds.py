@@ -77,7 +77,7 @@ class Kind:
         length: The range of its length in milliseconds.
         lasting: Whether it can last until the end of the run: ``"never"``, ``"also"`` or ``"always"``.
         places: The links on which it happens.
-        period: The range of its period in milliseconds.
+        period: The range of its period in milliseconds; of ``ack-ratio``: of the longest delay of an acknowledgment.
         most: The largest number in a list of events.
         source: The source of the bounds.
     """
@@ -100,6 +100,8 @@ KINDS = {
                   "Starlink: 15 s intervals, up to 50 ms (path `starlink`); BGP changes"),
     "outage": Kind("Outage of both directions", Range(1, 1), "", Range(20, 1_000), "never", ("own", "shared"),
                    "Handover 100 ms (path `lte-drive`); a second of a layer-2 convergence"),
+    "hold": Kind("Packets held, then released in order", Range(1, 1), "", Range(20, 3_000), "never", ("own", "shared"),
+                 "RFC 3481 §2.4: delay spikes of several round trips; CC-Fuzz (HotNets 2022): gaps in the service"),
     "loss": Kind("Random loss of data", Range(0.005, 0.3), "of the packets", Range(50, 3_000), "never", ("own",),
                  "RFC 8511, RFC 5166 §2.3; bursts of Wi-Fi"),
     "ack-gap": Kind("Loss of all acknowledgments", Range(1, 1), "", Range(20, 1_000), "never", ("own",),
@@ -112,7 +114,8 @@ KINDS = {
                         None, "always", ("own",), "Wi-Fi, DOCSIS and LTE: 2 to 60 ms (reference/path.md)",
                         Range(4, 60), 1),
     "ack-ratio": Kind("Segments per acknowledgment", Range(4, 44), "segments", None, "always", ("own",),
-                      "GRO: 64 KiB are 44 segments; draft-ietf-quic-ack-frequency", most=1),
+                      "GRO: 64 KiB are 44 segments; draft-ietf-quic-ack-frequency; delay: 25 ms (RFC 9000 §18.2) to "
+                      "200 ms (usual in TCP; RFC 5681 §4.2: below 500 ms)", Range(25, 200), most=1),
     "reordering": Kind("Reordering of data: an exponential delay per packet", Range(0.2, 20), "ms on average",
                        Range(100, 3_000), "also", ("own",), "RFC 8985 §1; RFC 4737"),
     "pulses": Kind("Periodic bursts of UDP", Range(1, 4), "× the rate", Range(10, 300), "always", ("shared",),
@@ -120,4 +123,5 @@ KINDS = {
     "cross": Kind("A short TCP flow of Reno", Range(1, 1), "", Range(200, 3_000), "never", ("shared",),
                   "RFC 5166 §2: short flows", most=2),
 }  # fmt: skip
-"""Kinds of events. The length of ``pulses`` is that of a burst."""
+"""Kinds of events. The length of ``pulses`` is that of a burst, and the period of ``ack-ratio`` the
+longest delay of an acknowledgment."""

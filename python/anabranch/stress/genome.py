@@ -28,7 +28,7 @@ class Event:
         kind: Its kind, a key of ``KINDS``.
         length: Its length in milliseconds; 0: until the end of the run. Of ``pulses``: the length of a burst.
         size: Its size, in the unit of its kind.
-        period: Its period in milliseconds; 0 for most kinds.
+        period: Its period in milliseconds; of ``ack-ratio``: the longest delay of an acknowledgment; 0 for most kinds.
         place: The link.
     """
 
@@ -90,9 +90,12 @@ class Genome:
 
 _SETS: Mapping[str, str] = {
     "outage": "access", "ack-gap": "access", "ack-hold": "acknowledgments", "aggregation": "acknowledgments",
-    "rate": "rate", "loss": "loss", "ack-loss": "ack-loss", "reordering": "reordering",
+    "hold": "data", "rate": "rate", "loss": "loss", "ack-loss": "ack-loss", "reordering": "reordering",
 }  # fmt: skip
 """Kind of event → the setting that it changes, and puts back at its end."""
+
+_SHARED: Mapping[str, str] = {"outage": "bottleneck", "hold": "rate"}
+"""The same of events at the bottleneck, where it differs."""
 
 
 def clash(one: Event, other: Event) -> bool:
@@ -114,7 +117,9 @@ def is_clear(events: Sequence[Event]) -> bool:
 def _setting(event: Event) -> str:
     if event.kind == "delay":
         return f"delay {event.place}"
-    return "bottleneck" if event.kind == "outage" and event.place == "shared" else _SETS.get(event.kind, "")
+    if event.place == "shared" and event.kind in _SHARED:
+        return _SHARED[event.kind]
+    return _SETS.get(event.kind, "")
 
 
 def rounded(value: float, digits: int = 3) -> float:

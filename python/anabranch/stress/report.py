@@ -11,13 +11,13 @@ from anabranch.report.page import page, table, text
 from anabranch.stress.goals import GOALS, Measured
 from anabranch.stress.scene import as_last, final_rate, span
 from anabranch.stress.scene import text as scenario_text
+from anabranch.stress.search import NEIGHBOURS, Find
 from anabranch.stress.words import event_words, facts, sentence
 
 if TYPE_CHECKING:
     from anabranch.stress.confirm import Confirmation
     from anabranch.stress.genome import Genome
     from anabranch.stress.judge import Pair
-    from anabranch.stress.search import Find
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760, 200, 46, 26, 12
 _BIN_S = 0.25
@@ -92,7 +92,8 @@ def html_report(tellings: Sequence[Told], pair: Pair, command: str, evaluations:
         body += [
             f"<h2 id='{text(told.name)}'>{text(told.name)}</h2>",
             f"<p><strong>{text(told.sentence)}</strong></p>",
-            f"<p class='soft'>{text(goal.definition)} {text(facts(genome, whole=goal.whole))}.</p>",
+            f"<p class='soft'>{text(goal.definition)} {text(facts(genome, whole=goal.whole))}. "
+            f"It holds on {told.find.paths} of {len(NEIGHBOURS)} paths nearby.</p>",
         ]
         if told.confirmation is not None:
             body.append(f"<p>{text(told.confirmation.sentence)}</p>")

@@ -10,7 +10,7 @@ from anabranch.text import toml_text
 
 OPEN_ACCESS = '"100 Mbit/s"'
 CLOSED_ACCESS = '"100 bit/s"'
-"""Rate of an access link that holds acknowledgments: none passes until the rate is raised again."""
+"""Rate of a link that holds packets: none passes until the rate is raised again."""
 
 SETTLE_MS = 3_000
 """Time from the last change to the measurement, for repairs of losses; twice the longest interruption is added."""
@@ -18,9 +18,7 @@ WINDOW_MS = 10_000
 """Shortest measurement after the events."""
 WINDOW_ROUND_TRIPS = 100
 COMPANY_FACTOR = 2
-"""Two flows converge slowly: their measurement is longer by this factor."""
-ACK_TIMEOUT_MS = 25
-"""Longest delay of an acknowledgment of a receiver that acknowledges several segments at once."""
+"""Two flows converge slowly: their measurement is longer by this factor, and begins later by its length."""
 _COMPANY_START = "0.5 s"
 _INTERRUPTIONS = ("outage", "ack-gap", "ack-hold", "loss")
 
@@ -68,6 +66,7 @@ def span(genome: Genome, *, whole: bool) -> Span:
     window = max(WINDOW_MS, round(WINDOW_ROUND_TRIPS * final_rtt_ms(genome)))
     if genome.company != "alone":
         window *= COMPANY_FACTOR
+        after += window
     return Span(last, 0 if whole else after, after + window)
 
 
@@ -121,13 +120,7 @@ def text(
     parts = [f"title = {toml_text.write_value(title)}\n" if title else ""]
     parts.append(f'duration = "{_s(times.end)} s"\nwarmup = "{_s(times.measured)} s"\n')
     parts.append(_links(genome))
-    ratio = next((round(event.size) for event in genome.events if event.kind == "ack-ratio"), None)
-    delayed = (
-        f'transport = {{ delayed_ack = {{ segments = {ratio}, timeout = "{ACK_TIMEOUT_MS:g} ms" }} }}\n'
-        if ratio
-        else ""
-    )
-    parts.append(_flow("main", "S", tested, delayed))
+    parts.append(_flow("main", "S", tested, "".join(_delayed(event) for event in genome.events)))
     if genome.company == "twin":
         parts.append(_flow("twin", "T", tested, f'start = "{_COMPANY_START}"\n'))
     elif genome.company == "neighbour":
@@ -153,6 +146,12 @@ def _flow(name: str, source: str, control: Control, more: str = "") -> str:
     return f'\n[flow.{name}]\nfrom = "{source}"\nto = "R"\ncc = {control.value}\nstack = "{control.stack}"\n{more}'
 
 
+def _delayed(event: Event) -> str:
+    if event.kind != "ack-ratio":
+        return ""
+    return f'transport = {{ delayed_ack = {{ segments = {round(event.size)}, timeout = "{event.period} ms" }} }}\n'
+
+
 def _links(genome: Genome) -> str:
     kinds = set(genome.kinds)
     forward = []
@@ -161,8 +160,11 @@ def _links(genome: Genome) -> str:
     if "reordering" in kinds:
         forward.append('{ kind = "jitter", mean = "0 s", reorder = true }')
     access = [f'between = ["S", "A"]\ndelay = "{ACCESS_MS:g} ms"\n']
-    if forward:
-        access.append(f"forward = {{ impair = [{', '.join(forward)}] }}\n")
+    ways = [f"impair = [{', '.join(forward)}]"] if forward else []
+    if any(event.kind == "hold" and event.place == "own" for event in genome.events):
+        ways.insert(0, f"rate = {OPEN_ACCESS}")
+    if ways:
+        access.append(f"forward = {{ {', '.join(ways)} }}\n")
     backward = []
     if kinds & {"ack-hold", "aggregation"}:
         backward.append(f"rate = {OPEN_ACCESS}")
@@ -243,6 +245,9 @@ def _of_event(event: Event, genome: Genome) -> list[_Change]:
         key, value, back = f"link.{link}.delay", f'"{event.size:g} ms"', f'"{usual:g} ms"'
     elif event.kind == "outage":
         key, value, back = f"link.{link}.up", "false", "true"
+    elif event.kind == "hold":
+        key, value = f"link.{link}.forward.rate", CLOSED_ACCESS
+        back = OPEN_ACCESS if event.place == "own" else f'"{genome.rate:g} Mbit/s"'
     else:
         key, value, back = table[event.kind]
     first = (event.at, 0, key, value)

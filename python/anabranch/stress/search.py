@@ -27,7 +27,8 @@ NEIGHBOURS = (
     (1.0, 1.0), (0.97, 1.0), (1.03, 1.0), (1.0, 0.97), (1.0, 1.03), (0.94, 1.0), (1.06, 1.0), (1.0, 0.94), (1.0, 1.06),
 )  # fmt: skip
 """Factors of rate and delay. A find holds on the first path and on all but two, each with another seed of the random
-draws in the network: a find of a single path is a phase effect (Floyd and Jacobson, 1992)."""
+draws in the network: a find of a single path is a phase effect (Floyd and Jacobson, 1992), except for goals with
+``nearby`` off."""
 _MISSED = 2
 """Neighbouring paths on which a find may be below the threshold."""
 _STRONG = 1.5
@@ -48,9 +49,10 @@ class Find:
     Attributes:
         goal: The name of the goal.
         genome: The shrunk candidate.
-        score: The third lowest of its scores on neighbouring paths.
+        score: The third lowest of its scores on neighbouring paths; of a goal for which one path suffices: its score.
         evaluation: Number of candidates run when it was found.
         case: Figures with the first seed.
+        paths: Number of neighbouring paths on which it holds, its own included.
     """
 
     goal: str
@@ -58,6 +60,7 @@ class Find:
     score: float
     evaluation: int
     case: dict[str, Any]
+    paths: int = 0
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -186,7 +189,9 @@ class Search:
             return
         cases = self.around(goal, small)
         scores = [goal.score(case) for case in cases]
-        find = Find(goal.name, small, sorted(scores)[_MISSED], self.judge.evaluations, figures(cases[0]))
+        held = sorted(scores)[_MISSED] if goal.nearby else scores[0]
+        paths = sum(one >= 1 for one in scores)
+        find = Find(goal.name, small, held, self.judge.evaluations, figures(cases[0]), paths)
         if min(scores[0], find.score) >= 1 and all(other.signature != find.signature for other in same):
             state.finds.append(find)
 

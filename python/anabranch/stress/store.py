@@ -57,7 +57,7 @@ class Store:
                     for goal, niches in entry["archive"].items()
                 },
                 finds=[
-                    Find(f["goal"], Genome.from_json(f["genome"]), f["score"], f["evaluation"], f["case"])
+                    Find(f["goal"], Genome.from_json(f["genome"]), f["score"], f["evaluation"], f["case"], f["paths"])
                     for f in entry["finds"]
                 ],
                 tried=entry["tried"],
@@ -117,4 +117,5 @@ def find_json(find: Find) -> dict[str, Any]:
         "score": find.score,
         "evaluation": find.evaluation,
         "case": find.case,
+        "paths": find.paths,
     }

@@ -46,13 +46,16 @@ def event_words(event: Event, genome: Genome) -> str:
     words: dict[str, Callable[[], str]] = {
         "rate": lambda: f"the rate is {genome.rate * event.size:.3g} Mbit/s {when}",
         "delay": lambda: f"the {'access' if event.place == 'own' else 'shared'} delay is {event.size:g} ms {when}",
-        "outage": lambda: f"{'its access link' if event.place == 'own' else 'the bottleneck'} is down {when}",
+        "outage": lambda: f"{_holder(event)} is down {when}",
+        "hold": lambda: f"{_holder(event)} holds its packets {when} and then releases them",
         "loss": lambda: f"{percent(event.size)} of {its} packets are lost {when}",
         "ack-gap": lambda: f"{its} acknowledgments are lost {when}",
         "ack-hold": lambda: f"{its} acknowledgments are held {when} and then released together",
         "ack-loss": lambda: f"{percent(event.size)} of {its} acknowledgments are lost {when}",
         "aggregation": lambda: f"{its} acknowledgments are released every {event.period} ms {when}",
-        "ack-ratio": lambda: f"{its} receiver acknowledges every {event.size:.0f} segments",
+        "ack-ratio": lambda: (
+            f"{its} receiver acknowledges every {event.size:.0f} segments, after {event.period} ms at the latest"
+        ),
         "reordering": lambda: f"{its} packets have random delays of {event.size:g} ms on average {when}",
         "pulses": lambda: (
             f"UDP bursts of {event.length} ms at {event.size:g} times the rate arrive every {event.period} ms {when} "
@@ -61,6 +64,10 @@ def event_words(event: Event, genome: Genome) -> str:
         "cross": lambda: f"a Reno flow crosses {when}",
     }
     return words[event.kind]()
+
+
+def _holder(event: Event) -> str:
+    return "its access link" if event.place == "own" else "the bottleneck"
 
 
 def _outcome(goal: str, genome: Genome, own: Measured, reference: Measured, pair: Pair) -> str:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from anabranch import Scenario
-from anabranch.stress.bounds import FIRST_MS, KINDS, LAST_MS, MOST_EVENTS, PATH
+from anabranch.stress.bounds import FIRST_MS, KINDS, LAST_MS, MOST_EVENTS, PATH, Place
 from anabranch.stress.genome import Company, Event, Genome, Space, clash, cross, draw, is_clear, mutate, space
 from anabranch.stress.scene import Control, buffer_packets, final_rate, final_rtt_ms, pulse_load, span, text
 
@@ -65,6 +65,9 @@ GAP, OUTAGE = Event(2_000, "ack-gap", 500, 1, 0, "own"), Event(1_900, "outage", 
         (Event(2_000, "rate", 0, 0.5, 0, "shared"), Event(3_000, "rate", 500, 2, 0, "shared"), True),
         (Event(2_000, "rate", 500, 0.5, 0, "shared"), Event(2_100, "rate", 0, 2, 0, "shared"), True),
         (Event(2_000, "rate", 0, 0.5, 0, "shared"), Event(3_000, "rate", 0, 2, 0, "shared"), False),
+        (Event(2_000, "hold", 500, 1, 0, "shared"), Event(2_100, "rate", 500, 2, 0, "shared"), True),
+        (Event(2_000, "hold", 500, 1, 0, "own"), Event(2_100, "rate", 500, 2, 0, "shared"), False),
+        (Event(2_000, "hold", 500, 1, 0, "own"), Event(2_100, "hold", 500, 1, 0, "own"), True),
         (Event(2_000, "delay", 500, 50, 0, "own"), Event(2_100, "delay", 500, 50, 0, "shared"), False),
         (Event(2_000, "cross", 500, 1, 0, "shared"), Event(2_100, "cross", 500, 1, 0, "shared"), False),
     ],
@@ -100,7 +103,14 @@ def test_the_measurement_begins_after_the_repair_of_the_longest_interruption() -
     times = span(of(gap), whole=False)
     assert (times.last, times.measured, times.end) == (2_800, 2_800 + 3_000 + 1_600, 17_400)
     assert span(of(gap), whole=True).measured == 0
-    assert span(of(gap, company="twin"), whole=False).end == 27_400
+
+
+def test_two_flows_converge_before_the_measurement() -> None:
+    gap = Event(2_000, "ack-gap", 800, 1, 0, "own")
+    times = span(of(gap, company="twin"), whole=False)
+    assert (times.last, times.measured, times.end) == (2_800, 7_400 + 20_000, 7_400 + 40_000)
+    far = span(of(gap, delay=99, company="neighbour"), whole=False)
+    assert (far.measured, far.end) == (7_400 + 40_000, 7_400 + 80_000)
 
 
 def test_the_load_of_bursts() -> None:
@@ -117,6 +127,23 @@ def test_held_acknowledgments_arrive_together() -> None:
     during = [octets for time, octets in times if 2.12 <= time <= 2.15]
     assert len(set(during)) == 1
     assert run.flows["main"]["timeouts"] == 0
+
+
+@pytest.mark.parametrize("place", ["own", "shared"])
+def test_held_packets_arrive_after_the_hold(place: Place) -> None:
+    hold = replace(of(Event(3_000, "hold", 150, 1, 0, place)), buffer=0.25)
+    run = Scenario.from_text(text(hold, CUBIC, RENO, whole=True)).run(samples_ms=10)
+    samples = run.plain("samples")
+    times = list(zip(samples["time_s"], samples["delivered_bytes"], strict=True))
+    during = {octets for time, octets in times if 3.06 <= time <= 3.14}
+    after = {octets for time, octets in times if 3.18 <= time <= 3.21}
+    assert len(during) == 1 < len(after)
+    assert run.flows["main"]["timeouts"] == 0
+
+
+def test_the_longest_delay_of_an_acknowledgment_is_that_of_the_event() -> None:
+    ratio = of(Event(3_000, "ack-ratio", 0, 40, 120, "own"))
+    assert 'delayed_ack = { segments = 40, timeout = "120 ms" }' in text(ratio, CUBIC, RENO, whole=False)
 
 
 def test_a_genome_survives_a_file() -> None:
