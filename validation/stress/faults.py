@@ -131,6 +131,9 @@ _RENO_FAULTS = (
     "never above ten segments", "four segments at 2.5 times the minimum round-trip time, which never expires",
     "halves at an acknowledgment of nine segments", "an undone reduction leaves one segment",
 )  # fmt: skip
+DRAFT_ROUNDS = '{ kind = "bbr", rounds = "acknowledgments" }'
+"""BBRv1 to the letter of draft-cardwell-iccrg-bbr-congestion-control-00 §4.1.1: every acknowledgment updates rounds and
+bandwidth, also one whose rate sample is not reliable."""
 _LITERAL = "CUBIC of RFC 9438 §4.4 to the letter: growth per acknowledgment"
 
 
