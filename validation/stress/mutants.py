@@ -38,7 +38,7 @@ from stress.faults import DRAFT_ROUNDS, SHAM, Fault, faults, literal  # noqa: E4
 PAGE = ROOT / "docs/validation/stress.md"
 RELATIVE = tuple(name for name, goal in GOALS.items() if not goal.even)
 """Goals that compare with the control without the fault."""
-MUTANT_RUNS = 1_200
+MUTANT_RUNS = 6_000
 """Candidates of a mutant at most: a limit of time would depend on the machine."""
 SHAM_RUNS = 128
 DECLARED_RUNS, DECLARED_SEEDS = 96, 20
