@@ -41,6 +41,12 @@ class EvaluateOptions:
     ] = "cubic,bbr3,reno"
     quick: Annotated[bool, Option("--quick", "The small set of scenarios, with five seeds instead of ten.")] = False
     seed: Annotated[int, Option("--seed", "The first seed.", "N")] = 1
+    repeat: Annotated[
+        int | None,
+        Option(
+            "--repeat", "The number of seeds: more decide more verdicts. Ten, or five with --quick, when left out.", "N"
+        ),
+    ] = None
     engine: Annotated[
         str,
         Option(
@@ -86,7 +92,7 @@ def run_evaluate(options: EvaluateOptions) -> None:
     if options.out is not None:
         check_target(options.out, KIND)
     interrupt.watch()
-    chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.jobs)
+    chosen = Options(names, options.engine, options.kernel, options.quick, options.seed, options.repeat, options.jobs)
     points = points_in(options.out, options.store)
     place = options.store or options.out
     kept = None if place is None else f"finished runs are in {place}; the same command goes on from there"
@@ -98,7 +104,7 @@ def run_evaluate(options: EvaluateOptions) -> None:
 
         result = evaluate(subject, chosen, Finished(points, image), report)
     if options.out is not None:
-        words = typed("evaluate", options, "subject", "against", "quick", "seed", "engine", "kernel")
+        words = typed("evaluate", options, "subject", "against", "quick", "seed", "repeat", "engine", "kernel")
         write_evaluation(result, options.out, words)
         note(f"wrote {options.out / 'report.html'}, SUMMARY.md and evaluation.json")
     if options.json:
@@ -122,10 +128,11 @@ def _subject(options: EvaluateOptions) -> tuple[Subject, tuple[str, ...]]:
     """
     from anabranch.errors import UserError
     from anabranch.evaluate.subject import CONTROL, builtin, find
-    from anabranch.limits import check_jobs, check_seed
+    from anabranch.limits import check_jobs, check_repeat, check_seed
 
     check_engine(options.engine, options.kernel, ("sim", KERNEL))
     check_seed(options.seed)
+    check_repeat(options.repeat)
     check_jobs(options.jobs)
     names = tuple(dict.fromkeys(name.strip() for name in options.against.split(",") if name.strip()))
     if not names:

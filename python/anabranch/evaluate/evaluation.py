@@ -39,6 +39,7 @@ class Options:
         kernel: The kernel, as in :meth:`Scenario.run_kernel <anabranch.scenario.Scenario.run_kernel>`.
         is_quick: The small set of scenarios and seeds.
         seed: The first seed.
+        repeat: The number of seeds; that of the set when left out.
         jobs: Number of parallel runs.
     """
 
@@ -47,12 +48,14 @@ class Options:
     kernel: str | None = None
     is_quick: bool = False
     seed: int = 1
+    repeat: int | None = None
     jobs: int | None = None
 
     @property
     def seeds(self) -> range:
         """The seeds of each run."""
-        return range(self.seed, self.seed + (QUICK_SEEDS if self.is_quick else SEEDS))
+        usual = QUICK_SEEDS if self.is_quick else SEEDS
+        return range(self.seed, self.seed + (usual if self.repeat is None else self.repeat))
 
 
 @dataclass(frozen=True)

@@ -146,3 +146,12 @@ def test_a_baseline_of_another_size(anabranch: Call, monkeypatch: pytest.MonkeyP
     for arguments, told in ((["cubic"], "give --quick"), (["pie", "--quick"], "an evaluation of a control")):
         done = anabranch("evaluate", *arguments, "--baseline", out)
         assert (done.status, told in done.err) == (2, True)
+
+
+def test_the_number_of_seeds_is_an_option(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, "breaker", seeds=1)
+    done = anabranch("evaluate", "reno", "--quick", "--seed", "4", "--repeat", "2", "--json")
+    assert (done.status, json.loads(done.out)["seeds"]) == (0, [4, 5])
+    wrong = anabranch("evaluate", "reno", "--repeat", "0")
+    assert wrong.status == 2
+    assert "--repeat 0: at least 1 was expected" in wrong.err
