@@ -1,10 +1,15 @@
 //! The kernel's TCP under a behaviour script: sockets in a separate namespace, and a TUN device
 //! that carries the script's packets in real time.
 
+mod calls;
+mod options;
+
 use std::{
-    net::SocketAddrV4,
+    io,
+    net::Ipv4Addr,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    sync::mpsc::Receiver,
     time::Instant,
 };
 
@@ -18,17 +23,13 @@ use anabranch_wire::{Ports, Version};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    net::{
-        AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
-        connect, listen, recv, send, shutdown, socket_with, sockopt,
-    },
 };
 
 use crate::{
     kernel::{
-        address::{address_of, v4_of},
+        address::v4_of,
         namespace::{DEVICE, Namespace},
-        sys::{self, tcp_info::TcpInfo},
+        sys::{priority, tcp_info::TcpInfo},
         tun::{Device, Tun},
     },
     plan::frame::LARGEST,
@@ -53,15 +54,34 @@ const TIMER_SHARE: u64 = 8;
 /// Longest wait for a packet without a time in the script.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A socket, or a set of watched sockets.
+#[derive(Debug, Default)]
+struct Socket {
+    /// `None` once it is closed.
+    descriptor: Option<OwnedFd>,
+    /// The application has closed it.
+    is_closed: bool,
+    listens: bool,
+    /// It has a local address.
+    is_bound: bool,
+    /// The result of a call that blocks.
+    blocked: Option<Receiver<io::Result<usize>>>,
+}
+
 /// A kernel's TCP without other traffic. It lives on the thread that made it.
 #[derive(Debug)]
 pub struct KernelTarget {
     namespace: Namespace,
     device: Tun,
     start: Option<Instant>,
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<Socket>,
     /// The index of the connection's socket, if there is a connection.
     connection: Option<usize>,
+    /// Addresses of the host and of the peer that the script plays.
+    addresses: [Ipv4Addr; 2],
+    /// Connections so far, and ports of packets to the last one.
+    connections: u64,
+    ports: Ports,
     congestion: String,
     buffer: Vec<u8>,
     sent: Option<(Duration, Vec<u8>)>,
@@ -89,13 +109,16 @@ impl KernelTarget {
         let device = namespace.device(DEVICE, HOST, MTU)?;
         namespace.enter()?;
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        let _ = sys::priority::prefer(-20);
+        let _ = priority::prefer(-20);
         Ok(Self {
             namespace,
             device,
             start: None,
             sockets: Vec::new(),
             connection: None,
+            addresses: [v4_of(HOST), v4_of(PEER)],
+            connections: 0,
+            ports: PORTS,
             congestion: "reno".to_owned(),
             buffer: vec![0; LARGEST],
             sent: None,
@@ -180,125 +203,9 @@ impl KernelTarget {
         }
     }
 
-    fn socket(&self, handle: i64) -> Result<&OwnedFd, String> {
-        usize::try_from(handle)
-            .ok()
-            .and_then(|handle| self.sockets.get(handle))
-            .ok_or_else(|| "this socket is closed".to_owned())
-    }
-
-    fn add(&mut self, socket: OwnedFd) -> Answer {
-        self.sockets.push(socket);
-        Answer::Value(i64::try_from(self.sockets.len() - 1).expect("few sockets"))
-    }
-
-    fn make(&mut self) -> Result<OwnedFd, Errno> {
-        let socket = socket_with(
-            AddressFamily::INET,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-            None,
-        )?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        sockopt::set_tcp_congestion(&socket, &self.congestion)?;
-        bind(&socket, &here())?;
-        Ok(socket)
-    }
-
-    fn carry_out(&mut self, request: Request<'_>) -> Result<Result<Answer, Errno>, String> {
-        let done = |done: Result<(), Errno>| done.map(|()| Answer::Value(0));
-        Ok(match request {
-            Request::Socket => self.make().map(|socket| self.add(socket)),
-            Request::SetOption(handle, name, value) => {
-                return self.set_option(handle, name, value).map(done);
-            }
-            Request::Listen(handle) => done(listen(self.socket(handle)?, 8)),
-            Request::Connect(handle) => {
-                let answer = connect(self.socket(handle)?, &there());
-                self.connection = usize::try_from(handle).ok();
-                done(answer)
-            }
-            Request::Accept(handle) => {
-                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-                accept_with(self.socket(handle)?, flags).map(|socket| {
-                    self.connection = Some(self.sockets.len());
-                    self.add(socket)
-                })
-            }
-            Request::Read(handle, most) => {
-                let mut room = vec![0; most as usize];
-                recv(self.socket(handle)?, &mut room[..], RecvFlags::empty()).map(|(n, _)| {
-                    room.truncate(n);
-                    Answer::Octets(room)
-                })
-            }
-            Request::Write(handle, octets) => {
-                send(self.socket(handle)?, octets, SendFlags::NOSIGNAL)
-                    .map(|n| Answer::Value(i64::try_from(n).expect("as many as given")))
-            }
-            // The descriptor stays open, so that the other handles keep their numbers and the
-            // kernel's counters can be read. Both directions are shut down instead; after all data
-            // was read, the peer sees no difference from `close`.
-            Request::Close(handle) if self.is_connection(handle) => {
-                done(shutdown(self.socket(handle)?, Shutdown::Both))
-            }
-            // A socket is bound when it is created, because scripts contain no addresses.
-            Request::Close(_) | Request::Bind(_) => Ok(Answer::Value(0)),
-            Request::ShutdownWrite(handle) => done(shutdown(self.socket(handle)?, Shutdown::Write)),
-            Request::ShutdownRead(handle) => done(shutdown(self.socket(handle)?, Shutdown::Read)),
-            Request::ShutdownBoth(handle) => done(shutdown(self.socket(handle)?, Shutdown::Both)),
-            Request::GetOption(handle, name) => return self.get_option(handle, name),
-        })
-    }
-
-    fn is_connection(&self, handle: i64) -> bool {
-        usize::try_from(handle).is_ok_and(|handle| self.connection == Some(handle))
-    }
-
-    fn set_option(&self, handle: i64, name: &str, value: i64) -> Result<Result<(), Errno>, String> {
-        let socket = self.socket(handle)?;
-        let bytes = usize::try_from(value).map_err(|_| format!("{name}: {value} is not a size"))?;
-        Ok(match name {
-            "SO_REUSEADDR" => sockopt::set_socket_reuseaddr(socket, value != 0),
-            "SO_RCVBUF" => sockopt::set_socket_recv_buffer_size(socket, bytes),
-            "SO_SNDBUF" => sockopt::set_socket_send_buffer_size(socket, bytes),
-            "TCP_NODELAY" => sockopt::set_tcp_nodelay(socket, value != 0),
-            "TCP_CORK" => sockopt::set_tcp_cork(socket, value != 0),
-            "TCP_QUICKACK" => sockopt::set_tcp_quickack(socket, value != 0),
-            "TCP_USER_TIMEOUT" => match u32::try_from(value) {
-                Ok(millis) => sockopt::set_tcp_user_timeout(socket, millis),
-                Err(_) => Err(Errno::INVAL),
-            },
-            "TCP_MAXSEG" => match i32::try_from(value) {
-                Ok(size) => sys::segment::limit(socket, size).map_err(|error| errno(&error)),
-                Err(_) => Err(Errno::INVAL),
-            },
-            "IP_TOS" => match u8::try_from(value) {
-                Ok(tos) => sockopt::set_ip_tos(socket, tos),
-                Err(_) => Err(Errno::INVAL),
-            },
-            "SO_PRIORITY" | "IP_MTU_DISCOVER" | "IP_RECVERR" => Ok(()),
-            _ => return Err(format!("there is no socket option {name} here")),
-        })
-    }
-
-    fn get_option(&self, handle: i64, name: &str) -> Result<Result<Answer, Errno>, String> {
-        let socket = self.socket(handle)?;
-        Ok(match name {
-            "SO_ERROR" => sockopt::socket_error(socket).map(|error| {
-                Answer::Value(error.map_or_else(|error| error.raw_os_error().into(), |()| 0))
-            }),
-            "TCP_NODELAY" => sockopt::tcp_nodelay(socket).map(|on| Answer::Value(on.into())),
-            "TCP_MAXSEG" => sys::segment::of(socket)
-                .map(|size| Answer::Value(size.into()))
-                .map_err(|error| errno(&error)),
-            _ => return Err(format!("there is no socket option {name} here")),
-        })
-    }
-
     fn info(&self) -> Option<TcpInfo> {
-        let socket = self.connection.unwrap_or(0);
-        TcpInfo::of(self.sockets.get(socket)?).ok()
+        let socket = self.sockets.get(self.connection.unwrap_or(0))?;
+        TcpInfo::of(socket.descriptor.as_ref()?).ok()
     }
 }
 
@@ -307,14 +214,6 @@ fn waited_for_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1);
     Duration::from_nanos(nanos.and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
-}
-
-fn here() -> SocketAddrV4 {
-    SocketAddrV4::new(v4_of(HOST), PORTS.destination)
-}
-
-fn there() -> SocketAddrV4 {
-    SocketAddrV4::new(v4_of(PEER), PORTS.source)
 }
 
 impl Target for KernelTarget {
@@ -360,6 +259,21 @@ impl Target for KernelTarget {
                     self.hinder(&format!("the kernel does not offer `{value}`: {error}"))
                 })
             }
+            "local_ip" | "remote_ip" => {
+                let given = value
+                    .parse()
+                    .map_err(|_| format!("`{value}`: expected an IPv4 address"))?;
+                self.addresses[if name == "local_ip" { HOST } else { PEER }] = given;
+                let [own, peer] = self.addresses;
+                let set = self
+                    .namespace
+                    .inside(|| crate::kernel::namespace::set_addresses(own, peer));
+                set.map_err(|error| {
+                    self.hinder(&format!(
+                        "the device cannot have the address {value}: {error}"
+                    ))
+                })
+            }
             // Without TSO bursts no segment is deferred to fill one.
             "transport.segmentation" if value == "none" => {
                 let set = self
@@ -398,6 +312,21 @@ impl Target for KernelTarget {
             .is_ok()
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.knows(name)
+    }
+
+    fn forget_cookies(&mut self) {
+        if self.connections > 0 {
+            let why = "the cookies of Fast Open cannot be forgotten within a script";
+            self.hindrance.get_or_insert_with(|| why.to_owned());
+        }
+    }
+
+    fn connection(&self) -> u64 {
+        self.connections
+    }
+
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
         self.wait(now);
         Ok(match self.carry_out(request)? {
@@ -407,8 +336,9 @@ impl Target for KernelTarget {
     }
 
     fn towards(&self) -> (Version, Ports) {
-        let version = Version::between(address_of(PEER, false), address_of(HOST, false));
-        (version.expect("both are of one version"), PORTS)
+        let [own, peer] = self.addresses;
+        let version = Version::between(peer.into(), own.into());
+        (version.expect("both are of one version"), self.ports)
     }
 
     fn inject(&mut self, now: Duration, packet: &[u8]) {
@@ -463,6 +393,12 @@ impl Target for KernelTarget {
             "tcpi_min_rtt" => info.min_rtt_us.into(),
             "tcpi_total_retrans" => info.total_retrans.into(),
             "tcpi_dsack_dups" => info.dsack_dups.into(),
+            "tcpi_options" => info.options.into(),
+            "tcpi_delivered" => info.delivered.into(),
+            "tcpi_advmss" => info.advmss.into(),
+            "tcpi_backoff" => info.backoff.into(),
+            "tcpi_probes" => info.probes.into(),
+            "tcpi_reordering" => info.reordering.into(),
             "timeouts" => info.total_rto.into(),
             _ => return None,
         })
@@ -500,6 +436,15 @@ fn named(error: Errno) -> &'static str {
         Errno::TIMEDOUT => "ETIMEDOUT",
         Errno::HOSTUNREACH => "EHOSTUNREACH",
         Errno::PIPE => "EPIPE",
+        Errno::OPNOTSUPP => "EOPNOTSUPP",
+        Errno::FAULT => "EFAULT",
+        Errno::BADF => "EBADF",
+        Errno::NETUNREACH => "ENETUNREACH",
+        Errno::EXIST => "EEXIST",
+        Errno::NOENT => "ENOENT",
+        Errno::NOTSOCK => "ENOTSOCK",
+        Errno::MSGSIZE => "EMSGSIZE",
+        Errno::NOBUFS => "ENOBUFS",
         Errno::INVAL => "EINVAL",
         _ => "another error",
     }

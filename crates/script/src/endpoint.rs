@@ -1,63 +1,78 @@
 //! Our TCP as a target, in virtual time. The default congestion control is `reno`, whose window can
 //! be computed by hand.
 
+mod calls;
+mod epoll;
+mod fast_open;
 mod figures;
+mod socket;
 mod switches;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, net::Ipv4Addr, sync::Arc};
 
 use anabranch_congestion::{self as cc};
 use anabranch_core::{
-    body::{Body, Octets},
+    body::Octets,
     packet::Ecn,
-    units::{Bytes, Duration, Instant, text::Limit},
+    units::{Duration, Instant},
 };
-use anabranch_tcp::{EcnMode, Endpoint, Outgoing, Profile, Role, Settings, State, profiles};
+use anabranch_tcp::{Endpoint, Outgoing, Profile, Role, Settings, State, profiles};
 use anabranch_wire::{
-    self as wire, Discards, Flags, IpHeader, Ports, Segment, Version,
-    segment::{HEADERS, TIMESTAMPS_SIZE},
+    self as wire, Discards, Flags, IpHeader, IpPacket, Ports, Segment, Version, segment::HEADERS,
 };
 
+use self::{
+    epoll::Epoll,
+    socket::{HostSettings, Socket},
+};
 use crate::{
     error::choices,
-    target::{Answer, OTHER_FIGURES, Request, Target},
+    target::{Answer, OTHER_FIGURES, Request, Send, Target},
 };
 
-/// The socket that a script creates, and the connection that it listens for or opens.
-const SOCKET: i64 = 1;
-/// The connection that `accept` returns.
-const CONNECTION: i64 = 2;
+/// Settings that take effect with the SYN of a connection, and do not change an open one.
+const OF_HANDSHAKES: [&str; 6] = [
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_ecn_option",
+    "net.ipv4.tcp_syn_retries",
+];
+
+/// The protocol number of ICMP, and its type "destination unreachable".
+const ICMP: u8 = 1;
+const UNREACHABLE: u8 = 3;
+
+/// A descriptor of the host.
+#[derive(Debug)]
+enum Descriptor {
+    Socket(Box<Socket>),
+    Epoll(Epoll),
+}
 
 /// Our TCP below an IP layer that discards and counts malformed packets.
 #[derive(Debug)]
 pub struct EndpointTarget {
+    /// Addresses and ports of packets to the first connection.
     towards: (Version, Ports),
-    iss: u32,
-    settings: Settings,
-    control: cc::Config,
+    host: HostSettings,
     /// Octets of the largest IPv4 packet, as set.
     mtu: Option<u32>,
     /// Those of the profile's segments; `None` if a switch sets the MSS.
     default_mtu: Option<u32>,
     now: Duration,
-    end: Option<Endpoint<Octets>>,
-    listens: bool,
-    /// The MSS that the application sets, header options included (`TCP_MAXSEG`).
-    maxseg: Option<u32>,
-    /// ECN is not asked for, but agreed to (`tcp_ecn = 2`).
-    agrees_to_ecn: bool,
+    /// By their handles.
+    descriptors: Vec<Descriptor>,
+    /// The socket of the connection that packets and figures are about.
+    current: Option<usize>,
+    /// Connections so far.
+    connections: u64,
+    fast_open: fast_open::Host,
     /// Options of a connection that were set before it (see [`Target::announce`]).
     announced: Vec<(String, i64)>,
-    shut: Shut,
     sent: VecDeque<(Duration, Vec<u8>)>,
     discards: Discards,
-}
-
-/// Directions that the application has shut down.
-#[derive(Debug, Default)]
-struct Shut {
-    read: bool,
-    write: bool,
 }
 
 /// A host with IPv4 addresses for documentation (RFC 5737); its numbers begin at 0.
@@ -65,7 +80,7 @@ impl Default for EndpointTarget {
     fn default() -> Self {
         let version = Version::V4 {
             source: [192, 0, 2, 1],
-            destination: [198, 51, 100, 1],
+            destination: [192, 168, 0, 1],
             identification: 0,
             dont_fragment: true,
         };
@@ -87,173 +102,264 @@ impl EndpointTarget {
         let (settings, mtu) = of_profile(&Profile::named("rfc").expect("it exists"));
         Self {
             towards,
-            iss,
-            settings,
-            control: cc::Config::Reno(cc::reno::Params::default()),
+            host: HostSettings {
+                settings,
+                control: cc::Config::Reno(cc::reno::Params::default()),
+                mtu: Some(mtu),
+                agrees_to_ecn: false,
+                notsent_lowat: u64::MAX,
+                is_v6: matches!(towards.0, Version::V6 { .. }),
+                iss,
+            },
             mtu: None,
             default_mtu: Some(mtu),
             now: Duration::ZERO,
-            end: None,
-            listens: false,
-            maxseg: None,
-            agrees_to_ecn: false,
+            descriptors: Vec::new(),
+            current: None,
+            connections: 0,
+            fast_open: fast_open::Host::default(),
             announced: Vec::new(),
-            shut: Shut::default(),
             sent: VecDeque::new(),
             discards: Discards::default(),
         }
     }
 
-    fn make(&mut self, role: Role) -> &mut Endpoint<Octets> {
-        if let Some(mtu) = self.mtu.or(self.default_mtu) {
-            // With IPv6, the link's MTU is assumed to be 20 octets larger.
-            let options = if self.settings.timestamps {
-                TIMESTAMPS_SIZE
-            } else {
-                0
-            };
-            let most = self.maxseg.unwrap_or(u32::MAX);
-            self.settings.mss = mtu
-                .saturating_sub(HEADERS)
-                .min(most)
-                .saturating_sub(options);
+    /// The settings of a connection made now.
+    fn host(&self) -> HostSettings {
+        HostSettings {
+            mtu: self.mtu.or(self.default_mtu),
+            ..self.host.clone()
         }
-        if self.agrees_to_ecn {
-            self.settings.ecn = match role {
-                Role::Passive => EcnMode::Rfc3168,
-                Role::Active => EcnMode::Off,
-            };
-        }
-        let settings = Arc::new(self.settings.clone());
-        let mut end = Endpoint::controlled_by(&settings, &self.control, role, self.iss);
-        if matches!(self.towards.0, Version::V6 { .. }) {
-            end = end.over_ipv6();
-        }
-        end.set_auto_read(false);
-        self.end.insert(end)
     }
 
-    /// Collects the packets that the endpoint sends.
-    fn flush(&mut self) {
-        while let Some(out) = self
+    fn place(&self, handle: i64) -> Result<usize, &'static str> {
+        let place = usize::try_from(handle).map_err(|_| "EBADF")?;
+        match self.descriptors.get(place) {
+            Some(Descriptor::Socket(socket)) if socket.is_closed => Err("EBADF"),
+            Some(_) => Ok(place),
+            None => Err("EBADF"),
+        }
+    }
+
+    /// The socket of a handle.
+    fn socket(&mut self, handle: i64) -> Result<&mut Socket, &'static str> {
+        let place = self.place(handle)?;
+        self.at(place).ok_or("ENOTSOCK")
+    }
+
+    fn at(&mut self, place: usize) -> Option<&mut Socket> {
+        match self.descriptors.get_mut(place) {
+            Some(Descriptor::Socket(socket)) => Some(socket),
+            _ => None,
+        }
+    }
+
+    fn epoll(&mut self, handle: i64) -> Result<&mut Epoll, &'static str> {
+        let place = self.place(handle)?;
+        match &mut self.descriptors[place] {
+            Descriptor::Epoll(epoll) => Ok(epoll),
+            Descriptor::Socket(_) => Err("EINVAL"),
+        }
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.descriptors
+            .iter()
+            .filter_map(|descriptor| match descriptor {
+                Descriptor::Socket(socket) => Some(&**socket),
+                Descriptor::Epoll(_) => None,
+            })
+    }
+
+    fn add(&mut self, descriptor: Descriptor) -> Answer {
+        self.descriptors.push(descriptor);
+        Answer::Value(i64::try_from(self.descriptors.len() - 1).expect("few descriptors"))
+    }
+
+    /// The connection of this socket begins. Ports tell it from earlier ones: that of the peer, if it
+    /// opens the connection, or that of the host.
+    fn begin(&mut self, place: usize, listens: bool) {
+        let step = u16::try_from(self.connections % 1000).expect("below 1000");
+        self.connections += 1;
+        let mut ports = self.towards.1;
+        if listens {
+            ports.source = ports.source.wrapping_add(step);
+        } else {
+            ports.destination = ports.destination.wrapping_add(step);
+        }
+        self.current = Some(place);
+        if let Some(socket) = self.at(place) {
+            socket.ports = ports;
+            socket.listens = listens;
+        }
+    }
+
+    fn current(&self) -> Option<&Socket> {
+        match self.descriptors.get(self.current?) {
+            Some(Descriptor::Socket(socket)) => Some(socket),
+            _ => None,
+        }
+    }
+
+    fn end(&self) -> Option<&Endpoint<Octets>> {
+        self.current()?.end.as_ref()
+    }
+
+    /// Lets the connections of a listener begin with data.
+    fn permit_fast_open(&mut self, place: usize) {
+        let source = self.towards.0.addresses();
+        let addresses = source.map(|address| match address {
+            std::net::IpAddr::V4(v4) => v4.octets(),
+            std::net::IpAddr::V6(_) => [0; 4],
+        });
+        let Some(Descriptor::Socket(socket)) = self.descriptors.get_mut(place) else {
+            return;
+        };
+        let (queue, own) = socket.fast_open_listener();
+        let server = self.fast_open.server(queue > 0, own, addresses);
+        if let Some(end) = socket
             .end
             .as_mut()
-            .and_then(|end| end.poll_transmit(instant(self.now)))
+            .filter(|end| end.state() == State::Listen)
         {
-            self.send(&out);
+            end.accept_fast_open(server);
         }
     }
 
-    fn send(&mut self, out: &Outgoing<Octets>) {
-        let (version, ports) = self.towards;
-        let [source, destination] = version.addresses();
-        let ip = IpHeader {
-            version: Version::between(destination, source).expect("both are of one version"),
-            dscp: 0,
-            ecn: out.ecn,
-            hop_limit: 64,
-        };
-        let mut packet = Vec::new();
-        wire::encode(&ip, ports.swapped(), &out.segment, &mut packet)
-            .expect("the endpoint's segments fit");
-        self.sent.push_back((self.now, packet));
-    }
-
-    fn set_option(&mut self, name: &str, value: i64) -> Result<Answer, String> {
-        let done = Ok(Answer::Value(0));
-        // Without effect on the packets of one connection.
-        if matches!(
-            name,
-            "SO_REUSEADDR" | "SO_PRIORITY" | "IP_MTU_DISCOVER" | "IP_RECVERR" | "IP_TOS"
-        ) {
-            return done;
-        }
-        let announced = self
-            .announced
-            .iter()
-            .any(|(known, set)| known == name && *set == value);
-        if announced {
-            return done;
-        }
-        if self.end.is_some() {
-            return Err(format!("{name} must be set before listen or connect"));
-        }
-        let bytes = u64::try_from(value).map_err(|_| format!("{name}: {value} is negative"))?;
-        match name {
-            "SO_RCVBUF" => {
-                // A buffer size set by the application disables autotuning (socket(7), tcp(7)).
-                self.settings.receive_window = Limit::Bytes(Bytes::new(bytes));
-                self.settings.receive_autotuning = false;
-            }
-            "SO_SNDBUF" => {
-                // Linux doubles it for its own memory, which its profile counts (socket(7)).
-                let is_memory = self.settings.send_autotuning_start.get() > 0;
-                let bytes = if is_memory { 2 * bytes } else { bytes };
-                self.settings.send_buffer = Limit::Bytes(Bytes::new(bytes));
-                self.settings.send_autotuning_start = Bytes::ZERO;
-            }
-            "TCP_NODELAY" => self.settings.nagle = value == 0,
-            "TCP_MAXSEG" => match u32::try_from(value) {
-                Ok(mss) if (88..=65_535).contains(&mss) => self.maxseg = Some(mss),
-                _ => return Ok(Answer::Error("EINVAL")),
-            },
-            _ => {
-                let known = [
-                    "SO_REUSEADDR",
-                    "SO_RCVBUF",
-                    "SO_SNDBUF",
-                    "TCP_NODELAY",
-                    "TCP_MAXSEG",
-                ];
-                return Err(format!(
-                    "there is no socket option {name} here; {}",
-                    choices(name, &known)
-                ));
-            }
-        }
-        done
-    }
-
-    fn get_option(&self, name: &str) -> Result<Answer, String> {
-        let errors = [
-            ("ECONNRESET", 104),
-            ("ETIMEDOUT", 110),
-            ("ECONNREFUSED", 111),
-            ("EPIPE", 32),
-        ];
-        Ok(Answer::Value(match name {
-            "SO_ERROR" => {
-                let broken = self.end.as_ref().and_then(broken);
-                let found = errors.iter().find(|(name, _)| Some(*name) == broken);
-                found.map_or(0, |(_, number)| *number)
-            }
-            "TCP_MAXSEG" => match (&self.end, self.maxseg) {
-                (Some(end), _) if end.state().is_synchronized() => i64::from(end.smss()),
-                (_, maxseg) => i64::from(maxseg.unwrap_or(536)),
-            },
-            "TCP_NODELAY" => i64::from(!self.settings.nagle),
-            _ => {
-                let known = ["SO_ERROR", "TCP_MAXSEG", "TCP_NODELAY"];
-                return Err(format!(
-                    "there is no socket option {name} here; {}",
-                    choices(name, &known)
-                ));
-            }
-        }))
-    }
-
-    fn connect(&mut self) -> Answer {
+    /// Collects the packets that a connection sends.
+    fn flush(&mut self, place: usize) {
         let now = instant(self.now);
-        match &self.end {
-            None => {
-                self.make(Role::Active).open(now);
-                self.flush();
-                Answer::Error("EINPROGRESS")
-            }
-            Some(end) if end.state().is_synchronized() => Answer::Value(0),
-            Some(end) => Answer::Error(broken(end).unwrap_or("EALREADY")),
+        let (version, _) = self.towards;
+        let Some(Descriptor::Socket(socket)) = self.descriptors.get_mut(place) else {
+            return;
+        };
+        let ports = socket.ports;
+        if let Some(end) = &mut socket.end {
+            send_all(end, now, (version, ports), self.now, &mut self.sent);
         }
     }
+
+    fn flush_all(&mut self) {
+        for place in 0..self.descriptors.len() {
+            self.flush(place);
+        }
+    }
+
+    /// Updates a socket after an event, learns cookies, and wakes sets that watch it.
+    fn after_event(&mut self, place: usize, before: Option<socket::Seen>) {
+        let Some(socket) = self.at(place) else {
+            return;
+        };
+        let events = socket.update(before);
+        if let Some((outcome, sent)) = socket.take_learned() {
+            self.fast_open.learn(outcome, sent);
+        }
+        if events != 0 {
+            self.wake(place, events);
+        }
+    }
+
+    fn wake(&mut self, place: usize, events: u32) {
+        let handle = i64::try_from(place).expect("few descriptors");
+        for descriptor in &mut self.descriptors {
+            if let Descriptor::Epoll(epoll) = descriptor {
+                epoll.wake(handle, events);
+            }
+        }
+    }
+
+    /// The socket that receives packets with these ports: an open connection, else a listener.
+    fn receiver(&self, ports: Ports) -> Option<usize> {
+        let is_of = |descriptor: &Descriptor, open: bool| match descriptor {
+            Descriptor::Socket(socket) => {
+                let state = socket.state();
+                let is_open = !matches!(state, None | Some(State::Closed | State::Listen));
+                socket.ports == ports && state.is_some() && (is_open || !open)
+            }
+            Descriptor::Epoll(_) => false,
+        };
+        let position = |open| self.descriptors.iter().rposition(|one| is_of(one, open));
+        position(true).or_else(|| position(false))
+    }
+
+    /// Processes an ICMP error (RFC 1122 §4.2.3.9, RFC 5461): "fragmentation needed" lowers the path
+    /// MTU, and another one ends a connection that is being opened.
+    fn on_icmp(&mut self, packet: &[u8]) {
+        let Ok(ip) = IpPacket::read(packet) else {
+            return;
+        };
+        let Some((header, quoted)) = ip.payload().and_then(|icmp| icmp.split_at_checked(8)) else {
+            return;
+        };
+        let (Ok(quoted), UNREACHABLE) = (IpPacket::read(quoted), header[0]) else {
+            return;
+        };
+        let Some(tcp) = quoted.payload().filter(|tcp| tcp.len() >= 8) else {
+            return;
+        };
+        let number = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+        let ports = Ports {
+            source: number(2),
+            destination: number(0),
+        };
+        let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
+        let now = instant(self.now);
+        let Some(place) = self.receiver(ports) else {
+            return;
+        };
+        let before = self.at(place).and_then(|socket| socket.seen());
+        let Some(socket) = self.at(place) else {
+            return;
+        };
+        let Some(end) = &mut socket.end else {
+            return;
+        };
+        if header[1] == 4 {
+            let mtu = u32::from(u16::from_be_bytes([header[6], header[7]]));
+            end.on_packet_too_big(now, seq, mtu);
+        } else if end.is_outstanding(seq) {
+            let is_opening = end.state() == State::SynSent || end.is_early();
+            if is_opening {
+                let error = if header[1] == 0 {
+                    "ENETUNREACH"
+                } else {
+                    "EHOSTUNREACH"
+                };
+                socket.end_unreachable(now, error);
+            } else if end.state() == State::SynReceived {
+                end.drop_request();
+            }
+        }
+        self.after_event(place, before);
+        self.flush(place);
+    }
+}
+
+/// Collects the packets of a connection.
+fn send_all(
+    end: &mut Endpoint<Octets>,
+    now: Instant,
+    towards: (Version, Ports),
+    since_start: Duration,
+    sent: &mut VecDeque<(Duration, Vec<u8>)>,
+) {
+    while let Some(out) = end.poll_transmit(now) {
+        sent.push_back((since_start, packet_of(&out, towards)));
+    }
+}
+
+fn packet_of(out: &Outgoing<Octets>, (version, ports): (Version, Ports)) -> Vec<u8> {
+    let [source, destination] = version.addresses();
+    let ip = IpHeader {
+        version: Version::between(destination, source).expect("both are of one version"),
+        dscp: 0,
+        ecn: out.ecn,
+        hop_limit: 64,
+    };
+    let mut packet = Vec::new();
+    wire::encode(&ip, ports.swapped(), &out.segment, &mut packet)
+        .expect("the endpoint's segments fit");
+    packet
 }
 
 /// The settings of a socket of this stack, and the MTU of its device: that of the profile's segments,
@@ -266,44 +372,6 @@ fn of_profile(profile: &Profile) -> (Settings, u32) {
     (settings, mtu)
 }
 
-/// The error that a read or write returns after an abnormal end; `None` otherwise.
-fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
-    use anabranch_tcp::Ending;
-    match end.ending() {
-        Some(Ending::Reset) => Some("ECONNRESET"),
-        Some(Ending::Refused) => Some("ECONNREFUSED"),
-        Some(Ending::TimedOut) => Some("ETIMEDOUT"),
-        Some(Ending::Aborted | Ending::Abandoned) => Some("EPIPE"),
-        None => None,
-    }
-}
-
-fn read(end: &mut Endpoint<Octets>, now: Instant, most: u32) -> Answer {
-    let octets = end.read(now, u64::from(most));
-    if !octets.is_empty() {
-        return Answer::Octets(octets.0);
-    }
-    let over = matches!(
-        end.state(),
-        State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed
-    );
-    match broken(end) {
-        Some(error) => Answer::Error(error),
-        None if over => Answer::Octets(Vec::new()),
-        None => Answer::Error("EAGAIN"),
-    }
-}
-
-fn write(end: &mut Endpoint<Octets>, octets: &[u8]) -> Answer {
-    if let Some(error) = broken(end) {
-        return Answer::Error(error);
-    }
-    match end.write(Octets(octets.to_vec())) {
-        0 if !octets.is_empty() => Answer::Error("EAGAIN"),
-        taken => Answer::Value(i64::try_from(taken).expect("as many as given")),
-    }
-}
-
 impl Target for EndpointTarget {
     fn option(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
@@ -314,7 +382,7 @@ impl Target for EndpointTarget {
                     format!("there is no stack `{value}`; {}", choices(value, &known))
                 })?;
                 let (settings, mtu) = of_profile(&profile);
-                (self.settings, self.default_mtu) = (settings, Some(mtu));
+                (self.host.settings, self.default_mtu) = (settings, Some(mtu));
                 Ok(())
             }
             "mtu" => match value.parse() {
@@ -327,14 +395,33 @@ impl Target for EndpointTarget {
                 )),
             },
             "cc" => {
-                self.control = switches::control(value)?;
+                self.host.control = switches::control(value)?;
+                Ok(())
+            }
+            "local_ip" | "remote_ip" => {
+                let given: Ipv4Addr = value
+                    .parse()
+                    .map_err(|_| format!("`{value}`: expected an IPv4 address"))?;
+                if let Version::V4 {
+                    source,
+                    destination,
+                    ..
+                } = &mut self.towards.0
+                {
+                    let place = if name == "local_ip" {
+                        destination
+                    } else {
+                        source
+                    };
+                    *place = given.octets();
+                }
                 Ok(())
             }
             _ => {
                 let switch = name
                     .strip_prefix("transport.")
                     .ok_or_else(|| format!("the option `--{name}` means nothing to this target"))?;
-                self.settings = switches::turned(&self.settings, switch, value)?;
+                self.host.settings = switches::turned(&self.host.settings, switch, value)?;
                 if switch == "mss" {
                     self.default_mtu = None;
                 }
@@ -344,91 +431,88 @@ impl Target for EndpointTarget {
     }
 
     fn sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
-        if self.end.is_some() {
-            // The connection has its own copy of the settings.
+        if self.fast_open.sysctl(name, value)? {
+            if let Some(place) = self.current {
+                self.permit_fast_open(place);
+            }
+            return Ok(());
+        }
+        // An open connection has its own copy of the settings.
+        let is_late = self.sockets().any(|socket| match socket.state() {
+            None | Some(State::Closed) => false,
+            Some(State::Listen) => !socket.is_closed,
+            Some(state) => {
+                let is_settled = state.is_synchronized() && OF_HANDSHAKES.contains(&name);
+                !socket.is_closed && !is_settled
+            }
+        });
+        if is_late {
             return Err(format!("{name} must be set before listen or connect"));
         }
         match (name, value) {
-            ("net.ipv4.tcp_congestion_control", _) => self.control = switches::control(value)?,
-            ("net.ipv4.tcp_ecn", "2") => self.agrees_to_ecn = true,
+            ("net.ipv4.tcp_congestion_control", _) => self.host.control = switches::control(value)?,
+            ("net.ipv4.tcp_ecn", "2") => self.host.agrees_to_ecn = true,
+            ("net.ipv4.tcp_notsent_lowat", _) => {
+                let value = value.strip_prefix("-1").map_or(value, |_| "4294967295");
+                let octets: u64 = value
+                    .parse()
+                    .map_err(|_| format!("{name}={value}: expected octets"))?;
+                let is_off = octets >= u64::from(u32::MAX);
+                self.host.notsent_lowat = if is_off { u64::MAX } else { octets };
+            }
             _ => {
-                self.agrees_to_ecn &= name != "net.ipv4.tcp_ecn";
-                switches::sysctl(&mut self.settings, name, value)?;
+                self.host.agrees_to_ecn &= name != "net.ipv4.tcp_ecn";
+                switches::sysctl(&mut self.host.settings, name, value)?;
             }
         }
         Ok(())
     }
 
+    fn has(&self, name: &str) -> bool {
+        switches::is_known(name)
+    }
+
     fn announce(&mut self, name: &str, value: i64) {
-        if matches!(name, "SO_SNDBUF" | "TCP_NODELAY") && self.set_option(name, value).is_ok() {
+        if matches!(name, "SO_SNDBUF" | "TCP_NODELAY")
+            && !self.announced.iter().any(|(known, _)| known == name)
+        {
             self.announced.push((name.to_owned(), value));
         }
     }
 
+    fn forget_cookies(&mut self) {
+        self.fast_open.forget();
+    }
+
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
         self.now = now;
-        let answer = match request {
-            Request::Socket => Answer::Value(SOCKET),
-            Request::Bind(_) => Answer::Value(0),
-            Request::SetOption(_, name, value) => self.set_option(name, value)?,
-            Request::Listen(_) => {
-                self.listens = true;
-                self.make(Role::Passive);
-                Answer::Value(0)
-            }
-            Request::Connect(_) => self.connect(),
-            Request::Accept(_) => match &self.end {
-                Some(end) if self.listens && end.state().is_synchronized() => {
-                    Answer::Value(CONNECTION)
-                }
-                _ => Answer::Error("EAGAIN"),
-            },
-            Request::GetOption(_, name) => self.get_option(name)?,
-            Request::Close(SOCKET) if self.listens => Answer::Value(0),
-            Request::Read(..)
-            | Request::Write(..)
-            | Request::Close(_)
-            | Request::ShutdownWrite(_)
-            | Request::ShutdownRead(_)
-            | Request::ShutdownBoth(_) => match (&mut self.end, request) {
-                (Some(end), Request::Read(_, most)) => match read(end, instant(now), most) {
-                    Answer::Error("EAGAIN") if self.shut.read => Answer::Octets(Vec::new()),
-                    other => other,
-                },
-                (Some(_), Request::Write(..)) if self.shut.write => Answer::Error("EPIPE"),
-                (Some(end), Request::Write(_, octets)) => write(end, octets),
-                (Some(end), Request::Close(_)) => {
-                    // Unread data is lost, and the peer has to know (RFC 1122
-                    // §4.2.2.13, RFC 2525 §2.17).
-                    if end.readable() > 0 {
-                        end.abort(instant(now));
-                    } else {
-                        self.shut.write = true;
-                        end.abandon(instant(now));
-                    }
-                    Answer::Value(0)
-                }
-                (Some(end), request) => {
-                    self.shut.read |= !matches!(request, Request::ShutdownWrite(_));
-                    if !matches!(request, Request::ShutdownRead(_)) {
-                        self.shut.write = true;
-                        end.close();
-                    }
-                    Answer::Value(0)
-                }
-                (None, _) => Answer::Error("ENOTCONN"),
-            },
+        let place = match request {
+            Request::Send(Send { handle, .. }) | Request::Close(handle) => self.place(handle).ok(),
+            _ => None,
         };
-        self.flush();
-        Ok(answer)
+        let answer = self.carry_out(request)?;
+        match place {
+            Some(place) => self.flush(place),
+            None => self.flush_all(),
+        }
+        Ok(answer.unwrap_or_else(Answer::Error))
+    }
+
+    fn connection(&self) -> u64 {
+        self.connections
     }
 
     fn towards(&self) -> (Version, Ports) {
-        self.towards
+        let ports = self.current().map_or(self.towards.1, |socket| socket.ports);
+        (self.towards.0, ports)
     }
 
     fn inject(&mut self, now: Duration, packet: &[u8]) {
         self.now = now;
+        if IpPacket::read(packet).is_ok_and(|ip| ip.protocol() == ICMP) {
+            self.on_icmp(packet);
+            return;
+        }
         let decoded = match wire::decode(packet) {
             Ok(decoded) => decoded,
             Err(error) => {
@@ -436,27 +520,49 @@ impl Target for EndpointTarget {
                 return;
             }
         };
-        match &mut self.end {
-            Some(end) => {
-                end.on_segment(instant(now), &decoded.segment, decoded.ip.ecn);
-                self.flush();
-            }
-            None => self.refuse(&decoded.segment),
+        let place = self.receiver(decoded.ports);
+        let Some(place) = place else {
+            self.refuse(&decoded.segment, decoded.ports);
+            return;
+        };
+        let Some(socket) = self.at(place) else {
+            return;
+        };
+        let before = socket.seen();
+        if let Some(end) = &mut socket.end {
+            end.on_segment(instant(now), &decoded.segment, decoded.ip.ecn);
         }
+        let is_open = socket.state().is_some_and(State::is_synchronized);
+        // A writer that waits for the connection writes before anything is sent.
+        if !(socket.writer_waits && is_open) {
+            self.flush(place);
+        }
+        self.after_event(place, before);
     }
 
     fn advance(&mut self, until: Duration) -> Result<(), String> {
+        self.flush_all();
         while self.sent.is_empty() {
-            let due = self.end.as_ref().map_or(Instant::NEVER, Endpoint::deadline);
+            let ends = self.sockets().filter_map(|socket| socket.end.as_ref());
+            let due = ends.map(Endpoint::deadline).min().unwrap_or(Instant::NEVER);
             if due > instant(until) {
                 self.now = self.now.max(until);
                 break;
             }
             self.now = self.now.max(due - Instant::START);
-            if let Some(end) = &mut self.end {
-                end.on_deadline(instant(self.now));
+            let now = instant(self.now);
+            for place in 0..self.descriptors.len() {
+                let Some(socket) = self.at(place) else {
+                    continue;
+                };
+                let before = socket.seen();
+                match &mut socket.end {
+                    Some(end) if end.deadline() <= now => end.on_deadline(now),
+                    _ => continue,
+                }
+                self.after_event(place, before);
+                self.flush(place);
             }
-            self.flush();
         }
         Ok(())
     }
@@ -466,7 +572,7 @@ impl Target for EndpointTarget {
     }
 
     fn figure(&self, name: &str) -> Option<i64> {
-        figures::of(self.end.as_ref(), &self.discards, instant(self.now), name)
+        figures::of(self.end(), &self.discards, instant(self.now), name)
     }
 
     fn shows(&self, name: &str) -> bool {
@@ -480,13 +586,15 @@ impl Target for EndpointTarget {
 
 impl EndpointTarget {
     /// Answers a segment to a closed port (RFC 9293 §3.10.7.1).
-    fn refuse(&mut self, segment: &Segment<Octets>) {
-        let settings = Arc::new(self.settings.clone());
-        let mut closed = Endpoint::controlled_by(&settings, &self.control, Role::Active, self.iss);
+    fn refuse(&mut self, segment: &Segment<Octets>, ports: Ports) {
+        let host = self.host();
+        let settings = Arc::new(host.settings);
+        let mut closed = Endpoint::controlled_by(&settings, &host.control, Role::Active, host.iss);
         closed.on_segment(instant(self.now), segment, Ecn::NotEct);
         while let Some(out) = closed.poll_transmit(instant(self.now)) {
             debug_assert!(out.segment.flags.any(Flags::RST));
-            self.send(&out);
+            let packet = packet_of(&out, (self.towards.0, ports));
+            self.sent.push_back((self.now, packet));
         }
     }
 }

@@ -35,6 +35,7 @@
 //! Blocking calls, several connections, UDP and ICMP, Python beyond comparisons.
 #![forbid(unsafe_code)]
 
+pub mod constants;
 mod endpoint;
 mod error;
 mod lexer;
@@ -49,7 +50,8 @@ pub use error::{Cause, Error, Field, Position};
 pub use parse::{init_scripts, parse, parse_with};
 pub use run::run;
 pub use syntax::{
-    Action, Assertion, Call, Comparison, Ecn, Event, Expected, Fault, Header, Item, Options,
-    Script, Setting, Value, When,
+    Action, Assertion, Call, Comparison, Control, Ecn, EpollOperation, Event, Expected, Fault,
+    Header, Icmp, Item, Message, Operator, OptionValue, Options, Queue, Script, Setting, Statement,
+    Value, Watched, When,
 };
-pub use target::{Answer, KERNEL_FIGURES, Request, Target};
+pub use target::{Answer, KERNEL_FIGURES, Request, Send, Target};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anabranch_wire::{Flags, accecn::Counter};
 
-use crate::syntax::{Ecn, Header, Item, Options};
+use crate::syntax::{Control, Ecn, Header, Item, Options, Value};
 
 /// Letters of the control bits, in their order in the notation.
 pub(crate) const FLAGS: [(char, Flags); 9] = [
@@ -69,6 +69,34 @@ impl fmt::Display for Options {
     }
 }
 
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => f.write_str(name),
+            Self::Joined(operator, pair) => {
+                write!(f, "({} {} {})", pair.0, operator.sign(), pair.1)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unread(octets) => write!(f, "TCP_CM_INQ {octets}"),
+            Self::ZeroCopy {
+                first,
+                last,
+                was_copied,
+            } => {
+                let code = u8::from(*was_copied);
+                write!(f, "SO_EE_ORIGIN_ZEROCOPY {first} to {last} code {code}")
+            }
+        }
+    }
+}
+
 impl Ecn {
     /// Its name in scripts.
     pub(crate) const fn name(self) -> &'static str {
@@ -113,6 +141,16 @@ impl fmt::Display for Item {
                             None => Ok(()),
                         }
                     })
+            }
+            Self::FastOpen {
+                is_experimental,
+                cookie,
+            } => {
+                f.write_str(if *is_experimental { "FOEXP" } else { "FO" })?;
+                if !cookie.is_empty() {
+                    f.write_str(" ")?;
+                }
+                cookie.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
             }
             Self::Raw(octets) => {
                 f.write_str("raw ")?;

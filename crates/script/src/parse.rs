@@ -2,6 +2,7 @@
 
 mod call;
 mod command;
+mod data;
 mod packet;
 mod unsupported;
 
@@ -15,7 +16,7 @@ pub use self::command::init_scripts;
 use crate::{
     error::{Cause, Error, Position, choices},
     lexer::{Token, tokens},
-    syntax::{Action, Assertion, Comparison, Event, Script, Value, When},
+    syntax::{Action, Assertion, Comparison, Event, Operator, Script, Statement, Value, When},
 };
 
 /// The longest time in a script: a day, in picoseconds.
@@ -24,18 +25,20 @@ const LONGEST: u64 = 86_400 * 1_000_000_000_000;
 /// Options of a script.
 const OPTIONS: [&str; 4] = ["stack", "mtu", "tolerance_usecs", "cc"];
 
+/// Addresses, on which the cookies of Fast Open depend.
+const ADDRESSES: [&str; 2] = ["local_ip", "remote_ip"];
+
 /// Options of packetdrill without effect here: addresses and ports, which scripts do not contain, and
 /// packetdrill's own work.
-const NO_EFFECT: [&str; 9] = [
+const NO_EFFECT: [&str; 8] = [
     "bind_port",
     "connect_port",
     "gateway_ip",
-    "local_ip",
     "netmask_ip",
     "non_fatal",
-    "remote_ip",
     "send_omit_free",
     "strict_segments",
+    "tcp_ts_ecr_scaled",
 ];
 /// Options of packetdrill that are accepted with this value.
 const FIXED: [(&str, &str); 2] = [("ip_version", "ipv4"), ("tcp_ts_tick_usecs", "1000")];
@@ -84,7 +87,13 @@ pub fn parse_with(
     if parser.is_for_linux {
         // Such a script is about Linux and its default control.
         let start = Position { line: 1, column: 1 };
-        let linux = [("stack", "linux"), ("cc", "cubic")];
+        let linux = [
+            ("stack", "linux"),
+            ("cc", "cubic"),
+            // The addresses for which packetdrill's scripts have cookies of Fast Open.
+            ("local_ip", "192.168.0.1"),
+            ("remote_ip", "192.0.2.1"),
+        ];
         options.splice(
             0..0,
             linux.map(|(name, value)| (start, name.to_owned(), value.to_owned())),
@@ -226,6 +235,9 @@ impl Parser<'_> {
         let name = self.word("the name of an option")?;
         let has_effect = !NO_EFFECT.contains(&&*name);
         let fixed = FIXED.iter().find(|(known, _)| *known == name);
+        if ADDRESSES.contains(&&*name) {
+            return self.address(at, name);
+        }
         if !OPTIONS.contains(&&*name) && !name.starts_with(SWITCH) && has_effect && fixed.is_none()
         {
             let known = format!("{}, or `transport.` and a switch", choices(&name, &OPTIONS));
@@ -265,13 +277,43 @@ impl Parser<'_> {
         Ok(Some((at, name, value)))
     }
 
+    /// Parses an address. One of IPv6 has no effect: packets are those of IPv4.
+    fn address(
+        &mut self,
+        at: Position,
+        name: String,
+    ) -> Result<Option<(Position, String, String)>, Error> {
+        self.sign("=")?;
+        let value_at = self.at();
+        let value = match self.peek() {
+            Token::Word(text) | Token::Number(text) => text.clone(),
+            _ => String::new(),
+        };
+        while self.at().line == at.line && *self.peek() != Token::End {
+            self.advance();
+        }
+        if self.tokens[..self.next]
+            .last()
+            .is_some_and(|(_, last)| *last == Token::Sign(":"))
+            || value.parse::<std::net::Ipv4Addr>().is_err() && value.contains('.')
+        {
+            return Err(self.error_at(value_at, format!("`{value}`: expected an address")));
+        }
+        let is_v4 = value.parse::<std::net::Ipv4Addr>().is_ok();
+        Ok(is_v4.then_some((at, name, value)))
+    }
+
     fn event(&mut self) -> Result<Event, Error> {
         let at = self.at();
         let when = self.when()?;
         let action = match self.peek() {
             Token::Sign("<") => {
                 self.advance();
-                Action::Inject(self.packet(true)?)
+                if self.take_word("icmp") {
+                    Action::InjectIcmp(self.icmp()?)
+                } else {
+                    Action::Inject(self.packet(true)?)
+                }
             }
             Token::Sign(">") => {
                 self.advance();
@@ -279,7 +321,7 @@ impl Parser<'_> {
             }
             Token::Sign("%{") => {
                 self.advance();
-                Action::Assert(self.assertions()?)
+                Action::Code(self.statements()?)
             }
             Token::Command(text) => {
                 let settings = command::settings(text, self.files).map_err(|told| match told {
@@ -369,9 +411,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses assertions, after `%{`. Statements end at `;` and at the end of a line.
-    fn assertions(&mut self) -> Result<Vec<Assertion>, Error> {
-        let mut assertions = Vec::new();
+    /// Parses assertions and assignments, after `%{`. Statements end at `;` and at the end of a line.
+    fn statements(&mut self) -> Result<Vec<Statement>, Error> {
+        let mut statements = Vec::new();
         let mut more = false;
         while !self.take_sign("}%") {
             if self.take_sign(";") {
@@ -380,6 +422,10 @@ impl Parser<'_> {
             if self.take_word("print") {
                 // A text for a person, which an assertion does not need.
                 self.skip_statement()?;
+                continue;
+            }
+            if let Some(assignment) = self.assignment()? {
+                statements.push(assignment);
                 continue;
             }
             if !(self.take_word("assert") || more && self.take_word("and")) {
@@ -394,7 +440,7 @@ impl Parser<'_> {
                 }
                 return Err(self.expected("`assert NAME == VALUE` or `}%`"));
             }
-            self.assertion(&mut assertions)?;
+            self.assertion(&mut statements)?;
             more = true;
             if self.is_word("or") {
                 let message = "packetdrill's Python code (`or`) is not supported; \
@@ -412,7 +458,33 @@ impl Parser<'_> {
                 self.skip_statement()?;
             }
         }
-        Ok(assertions)
+        Ok(statements)
+    }
+
+    /// Parses `NAME = VALUE`, `NAME += VALUE` or `NAME -= VALUE`, if that follows.
+    fn assignment(&mut self) -> Result<Option<Statement>, Error> {
+        let at = self.at();
+        let Token::Word(name) = self.peek().clone() else {
+            return Ok(None);
+        };
+        let sign = |parser: &Self, place: usize| match parser.tokens.get(parser.next + place) {
+            Some((_, Token::Sign(sign))) => *sign,
+            _ => "",
+        };
+        let operator = match (sign(self, 1), sign(self, 2)) {
+            ("=", _) => None,
+            ("+", "=") => Some(Operator::Add),
+            ("-", "=") => Some(Operator::Subtract),
+            _ => return Ok(None),
+        };
+        for _ in 0..2 + usize::from(operator.is_some()) {
+            self.advance();
+        }
+        let mut value = self.value()?;
+        if let Some(operator) = operator {
+            value = Value::Joined(operator, Box::new((Value::Name(name.clone()), value)));
+        }
+        Ok(Some(Statement::Assign(at, name, value)))
     }
 
     /// Skips the rest of a statement of Python.
@@ -434,7 +506,7 @@ impl Parser<'_> {
     }
 
     /// Parses `VALUE OP VALUE` and, as in Python, `VALUE OP VALUE OP VALUE`.
-    fn assertion(&mut self, assertions: &mut Vec<Assertion>) -> Result<(), Error> {
+    fn assertion(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
         let at = self.at();
         let signs = [
             ("==", Comparison::Equal),
@@ -444,33 +516,60 @@ impl Parser<'_> {
             ("<", Comparison::Less),
             (">", Comparison::Greater),
         ];
-        let known = assertions.len();
-        let mut left = match self.peek() {
-            Token::Number(_) | Token::Sign("-") => self.side()?,
-            _ => Value::Name(self.word("a field, such as `tcpi_snd_cwnd`")?),
-        };
+        let known = statements.len();
+        let mut left = self.value()?;
         while let Some((_, comparison)) = signs.into_iter().find(|(sign, _)| self.take_sign(sign)) {
-            let right = self.side()?;
-            assertions.push(Assertion {
+            let right = self.value()?;
+            statements.push(Statement::Assert(Assertion {
                 at,
                 left,
                 comparison,
                 right: right.clone(),
-            });
+            }));
             left = right;
         }
-        if assertions.len() == known {
+        if statements.len() == known {
             return Err(self.expected("one of ==, !=, <, <=, >, >="));
         }
         Ok(())
     }
 
+    /// Parses a value: sums of products, with `&` and `|` last, as in Python.
+    fn value(&mut self) -> Result<Value, Error> {
+        const OPERATORS: [&[(&str, Operator)]; 4] = [
+            &[("|", Operator::Or)],
+            &[("&", Operator::And)],
+            &[("+", Operator::Add), ("-", Operator::Subtract)],
+            &[("*", Operator::Multiply), ("/", Operator::Divide)],
+        ];
+        self.joined(&OPERATORS)
+    }
+
+    fn joined(&mut self, operators: &[&[(&str, Operator)]]) -> Result<Value, Error> {
+        let Some((first, rest)) = operators.split_first() else {
+            return self.side();
+        };
+        let mut left = self.joined(rest)?;
+        while let Some((_, operator)) = first.iter().find(|(sign, _)| self.is_sign(sign)) {
+            self.advance();
+            let right = self.joined(rest)?;
+            left = Value::Joined(*operator, Box::new((left, right)));
+        }
+        Ok(left)
+    }
+
     fn side(&mut self) -> Result<Value, Error> {
+        if self.take_sign("(") {
+            let value = self.value()?;
+            self.sign(")")?;
+            return Ok(value);
+        }
         if let Token::Word(word) = self.peek() {
             let word = word.clone();
             self.advance();
             return Ok(Value::Name(word));
         }
-        self.signed("a number or a constant").map(Value::Number)
+        self.signed("a field, such as `tcpi_snd_cwnd`, or a number")
+            .map(Value::Number)
     }
 }

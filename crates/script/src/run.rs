@@ -1,19 +1,20 @@
 //! Runs a script on a target.
 
+mod call;
+mod code;
 mod numbers;
 mod packet;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::units::Duration;
+use anabranch_wire::Flags;
 
 use self::numbers::Numbers;
 use crate::{
-    error::{Cause, Error, Field, Position, choices},
-    syntax::{
-        Action, Assertion, Call, Comparison, Event, Expected, Header, Script, Setting, Value, When,
-    },
-    target::{Answer, Request, Target},
+    error::{Cause, Error, Field, Position},
+    syntax::{Action, Call, Event, Expected, Header, Icmp, OptionValue, Script, Setting, When},
+    target::Target,
 };
 
 /// The longest time of a script, far below the bound of a time.
@@ -25,26 +26,6 @@ const LINUX_TOLERANCE: Duration = Duration::from_millis(10);
 /// A timer of a kernel is late by up to this part of its time (`kernel/time/timer.c`,
 /// `LVL_CLK_SHIFT`).
 const LINUX_TIMER_SHARE: u64 = 8;
-
-/// States and phases by their names in the socket interface (`netinet/tcp.h`).
-const CONSTANTS: [(&str, i64); 16] = [
-    ("TCP_ESTABLISHED", 1),
-    ("TCP_SYN_SENT", 2),
-    ("TCP_SYN_RECV", 3),
-    ("TCP_FIN_WAIT1", 4),
-    ("TCP_FIN_WAIT2", 5),
-    ("TCP_TIME_WAIT", 6),
-    ("TCP_CLOSE", 7),
-    ("TCP_CLOSE_WAIT", 8),
-    ("TCP_LAST_ACK", 9),
-    ("TCP_LISTEN", 10),
-    ("TCP_CLOSING", 11),
-    ("TCP_CA_Open", 0),
-    ("TCP_CA_Disorder", 1),
-    ("TCP_CA_CWR", 2),
-    ("TCP_CA_Recovery", 3),
-    ("TCP_CA_Loss", 4),
-];
 
 /// Runs `script`. `offset` is added to the peer's sequence numbers in packets, so that a script can
 /// be run with numbers that wrap.
@@ -66,7 +47,11 @@ pub fn run(script: &Script, target: &mut dyn Target, offset: u32) -> Result<(), 
         now: Duration::ZERO,
         floor: Duration::ZERO,
         sent: VecDeque::new(),
-        numbers: Numbers::new(offset),
+        offset,
+        numbers: Numbers::new(offset, script.is_for_linux),
+        connection: 0,
+        writer: None,
+        variables: BTreeMap::new(),
         handles: BTreeMap::new(),
         blocked: Vec::new(),
         written: 0,
@@ -101,6 +86,8 @@ struct Blocked {
     last: Duration,
     /// Octets that it has written.
     written: i64,
+    /// The time at which it was called.
+    began: Duration,
 }
 
 struct Runner<'a> {
@@ -116,7 +103,15 @@ struct Runner<'a> {
     floor: Duration,
     /// Packets sent by the target and not expected yet.
     sent: VecDeque<(Duration, Vec<u8>)>,
+    /// Added to the peer's numbers.
+    offset: u32,
     numbers: Numbers,
+    /// The connection that the numbers and streams belong to.
+    connection: u64,
+    /// The target's descriptor that has written last.
+    writer: Option<i64>,
+    /// Variables of the script's code.
+    variables: BTreeMap<String, i64>,
     /// The target's descriptors, by the script's.
     handles: BTreeMap<i64, i64>,
     blocked: Vec<Blocked>,
@@ -208,6 +203,7 @@ impl Runner<'_> {
         match &event.action {
             Action::Expect(_) => unreachable!("dealt with above"),
             Action::Inject(header) => self.inject(event.at, then, header),
+            Action::InjectIcmp(icmp) => self.inject_icmp(event.at, then, *icmp),
             Action::Call(call, expected) => {
                 let mut blocked = Blocked {
                     at: event.at,
@@ -215,6 +211,7 @@ impl Runner<'_> {
                     expected: expected.clone(),
                     last,
                     written: 0,
+                    began: then,
                 };
                 let may_block = matches!(event.when, When::Blocking(..));
                 if self.call(&mut blocked, then, may_block)? {
@@ -223,31 +220,47 @@ impl Runner<'_> {
                 self.blocked.push(blocked);
                 Ok(())
             }
-            Action::Assert(assertions) => assertions.iter().try_for_each(|a| self.assert(a)),
-            Action::Command(settings) => settings.iter().try_for_each(|setting| {
-                let told = match setting {
-                    Setting::Default(name, _) if !self.target.knows(name) => Ok(()),
-                    Setting::Sysctl(name, value) | Setting::Default(name, value) => {
-                        self.target.sysctl(name, value)
-                    }
-                    Setting::Mtu(mtu) => self.target.option("mtu", &mtu.to_string()),
-                    Setting::Paced => self.target.option("transport.pacing", "on"),
-                    Setting::SegmentsAlone => self.target.option("transport.segmentation", "none"),
-                };
-                told.map_err(|message| self.error(event.at, message))
-            }),
+            Action::Code(statements) => statements.iter().try_for_each(|one| self.execute(one)),
+            Action::Command(settings) => settings
+                .iter()
+                .try_for_each(|setting| self.set(setting))
+                .map_err(|message| self.error(event.at, message)),
         }?;
         self.try_blocked(then)
+    }
+
+    fn set(&mut self, setting: &Setting) -> Result<(), String> {
+        match setting {
+            Setting::Default(name, _) if !self.target.knows(name) => Ok(()),
+            Setting::Sysctl(name, value) | Setting::Default(name, value) => {
+                self.target.sysctl(name, value)
+            }
+            Setting::Mtu(mtu) => self.target.option("mtu", &mtu.to_string()),
+            Setting::Paced => self.target.option("transport.pacing", "on"),
+            Setting::SegmentsAlone => self.target.option("transport.segmentation", "none"),
+            Setting::ForgetCookies => {
+                self.target.forget_cookies();
+                Ok(())
+            }
+            Setting::Either(first, second) => {
+                let has_first = first.iter().all(|setting| match setting {
+                    Setting::Sysctl(name, _) | Setting::Default(name, _) => self.target.has(name),
+                    _ => true,
+                });
+                let chosen = if has_first { first } else { second };
+                chosen.iter().try_for_each(|setting| self.set(setting))
+            }
+        }
     }
 
     /// Announces the options that the script sets on a connection before it writes.
     fn announce(&mut self) {
         for event in &self.script.events {
             match &event.action {
-                Action::Call(Call::SetOption(_, name, value), _) => {
+                Action::Call(Call::SetOption(_, name, OptionValue::Number(value)), _) => {
                     self.target.announce(name, *value);
                 }
-                Action::Call(Call::Write(..), _) => return,
+                Action::Call(Call::Write { .. }, _) => return,
                 _ => {}
             }
         }
@@ -412,13 +425,33 @@ impl Runner<'_> {
         given.then(|| self.tolerance.as_picos().div_ceil(1_000_000_000))
     }
 
-    /// Waits for a packet until `latest`; returns whether there is one.
+    /// Waits for a packet until `latest`; returns whether there is one. In a script for Linux,
+    /// packets of earlier connections are not seen.
     fn await_packet(&mut self, at: Position, latest: Duration) -> Result<bool, Error> {
-        if self.sent.is_empty() {
-            self.advance(at, latest)?;
-            self.sent.extend(self.target.take_sent());
+        loop {
+            if self.sent.is_empty() {
+                self.advance(at, latest)?;
+                self.sent.extend(self.target.take_sent());
+            }
+            let Some((_, packet)) = self.sent.front() else {
+                return Ok(false);
+            };
+            let towards = self.target.towards();
+            if !self.script.is_for_linux || !numbers::is_foreign(packet, towards) {
+                return Ok(true);
+            }
+            self.sent.pop_front();
         }
-        Ok(!self.sent.is_empty())
+    }
+
+    /// Begins the numbers and streams of another connection, if a call has created one.
+    fn note_connection(&mut self) {
+        let connection = self.target.connection();
+        if connection != self.connection {
+            self.connection = connection;
+            self.numbers = Numbers::new(self.offset, self.script.is_for_linux);
+            (self.written, self.read) = (0, 0);
+        }
     }
 
     /// Takes the next packet. A burst that is longer than the expected segment is divided after it,
@@ -452,7 +485,7 @@ impl Runner<'_> {
     }
 
     fn check_payload(&self, at: Position, packet: &[u8], found: &Header) -> Result<(), Error> {
-        let start = self.numbers.target_start();
+        let start = self.numbers.target_start(found.flags);
         let told = packet::check_payload(packet, found, start, self.written);
         told.map_err(|message| self.differs(at, message, Vec::new()))
     }
@@ -466,122 +499,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Executes a call. Returns `false` if it would block and may; then it has had no other effect
-    /// than to write a part.
-    fn call(
-        &mut self,
-        blocked: &mut Blocked,
-        now: Duration,
-        may_block: bool,
-    ) -> Result<bool, Error> {
-        let Blocked {
-            at, call, expected, ..
-        } = blocked.clone();
-        let content;
-        let request = match &call {
-            Call::Socket => Request::Socket,
-            Call::Bind(fd) => Request::Bind(self.handle(at, *fd)?),
-            Call::Listen(fd) => Request::Listen(self.handle(at, *fd)?),
-            Call::Accept(fd) => Request::Accept(self.handle(at, *fd)?),
-            Call::Connect(fd) => Request::Connect(self.handle(at, *fd)?),
-            Call::Read(fd, n) => Request::Read(self.handle(at, *fd)?, *n),
-            Call::Write(fd, n) => {
-                let left = n - u32::try_from(blocked.written).expect("a part of it");
-                content = numbers::stream(numbers::WRITTEN, self.written, left);
-                Request::Write(self.handle(at, *fd)?, &content)
-            }
-            Call::Close(fd) => Request::Close(self.handle(at, *fd)?),
-            Call::ShutdownWrite(fd) => Request::ShutdownWrite(self.handle(at, *fd)?),
-            Call::ShutdownRead(fd) => Request::ShutdownRead(self.handle(at, *fd)?),
-            Call::ShutdownBoth(fd) => Request::ShutdownBoth(self.handle(at, *fd)?),
-            Call::SetOption(fd, name, value) => {
-                Request::SetOption(self.handle(at, *fd)?, name, *value)
-            }
-            Call::GetOption(fd, name, _) => Request::GetOption(self.handle(at, *fd)?, name),
-            // No call blocks whose time has no end, whatever the flags.
-            Call::Fcntl(fd) => return self.handle(at, *fd).map(|_| true),
-        };
-        let answer = self.target.call(now, request);
-        let answer = answer.map_err(|message| self.error(at, message))?;
-        let would_block = match (&call, &answer) {
-            (_, Answer::Error("EAGAIN" | "EINPROGRESS" | "EALREADY")) => true,
-            (Call::Write(_, n), Answer::Value(taken)) => blocked.written + taken < i64::from(*n),
-            _ => false,
-        };
-        if may_block && would_block {
-            if let Answer::Value(taken) = answer {
-                blocked.written += taken;
-                self.written += taken.unsigned_abs();
-            }
-            return Ok(false);
-        }
-        self.judge(&call, &expected, at, answer, blocked.written)?;
-        Ok(true)
-    }
-
-    /// Compares the result of a call, of which `earlier` octets were written before.
-    fn judge(
-        &mut self,
-        call: &Call,
-        expected: &Expected,
-        at: Position,
-        answer: Answer,
-        earlier: i64,
-    ) -> Result<(), Error> {
-        let value = match answer {
-            Answer::Error(name) => {
-                let told = match expected {
-                    Expected::Any => return Ok(()),
-                    Expected::Error(expected) if expected == name => return Ok(()),
-                    Expected::Error(expected) => format!("-1 {expected}"),
-                    Expected::Value(expected) => expected.to_string(),
-                };
-                let message = format!("expected {told}; the call returns -1 {name}");
-                return Err(self.returned(at, message, told, format!("-1 {name}")));
-            }
-            Answer::Octets(octets) => {
-                let n = u32::try_from(octets.len()).expect("as many as asked for");
-                if octets != numbers::stream(numbers::INJECTED, self.read, n) {
-                    let message = "the octets read are not those sent to the target";
-                    return Err(self.differs(at, message, Vec::new()));
-                }
-                self.read += u64::from(n);
-                i64::from(n)
-            }
-            Answer::Value(value) => value,
-        };
-        if let (Call::Write(..), Ok(taken)) = (call, u64::try_from(value)) {
-            self.written += taken;
-        }
-        if let Call::GetOption(_, name, wanted) = call {
-            if value != *wanted {
-                let message = format!("expected {name} to be {wanted}; it is {value}");
-                return Err(self.returned(at, message, wanted.to_string(), value.to_string()));
-            }
-            return Ok(());
-        }
-        let value = value + earlier;
-        let Expected::Value(wanted) = expected else {
-            return match expected {
-                Expected::Error(name) => {
-                    let message = format!("expected -1 {name}; the call returns {value}");
-                    Err(self.returned(at, message, format!("-1 {name}"), value.to_string()))
-                }
-                _ => Ok(()),
-            };
-        };
-        if matches!(call, Call::Socket | Call::Accept(_)) {
-            self.handles.insert(*wanted, value);
-        } else if value != *wanted {
-            let message = format!("expected {wanted}; the call returns {value}");
-            return Err(self.returned(at, message, wanted.to_string(), value.to_string()));
-        }
+    fn inject_icmp(&mut self, at: Position, now: Duration, icmp: Icmp) -> Result<(), Error> {
+        let oldest = self.numbers.target_start(Flags::ACK).wrapping_sub(1);
+        let packet = self
+            .numbers
+            .write_icmp(icmp, oldest, self.target.towards())
+            .map_err(|message| self.error(at, message))?;
+        self.target.inject(now, &packet);
         Ok(())
-    }
-
-    fn returned(&self, at: Position, message: String, expected: String, actual: String) -> Error {
-        let fields = vec![Field::differing("returned value", expected, actual)];
-        self.differs(at, message, fields)
     }
 
     fn handle(&self, at: Position, descriptor: i64) -> Result<i64, Error> {
@@ -591,69 +516,6 @@ impl Runner<'_> {
                 at,
                 format!("no call above returned the descriptor {descriptor}"),
             )
-        })
-    }
-
-    fn assert(&self, assertion: &Assertion) -> Result<(), Error> {
-        let Assertion {
-            at,
-            left,
-            comparison,
-            right,
-        } = assertion;
-        let name = match (left, right) {
-            (Value::Name(name), _) | (_, Value::Name(name)) => Some(name.as_str()),
-            _ => None,
-        };
-        if name.is_some_and(|name| !self.target.shows(name)) {
-            return Ok(());
-        }
-        let (left, right) = match (left, right) {
-            (Value::Name(name), _) => (self.figure(*at, name)?, self.constant(*at, right)?),
-            (Value::Number(number), Value::Name(name)) => (*number, self.figure(*at, name)?),
-            (Value::Number(left), Value::Number(right)) => (*left, *right),
-        };
-        let slack = name
-            .map_or(0, |name| self.target.slack(name))
-            .unsigned_abs();
-        let is_near = *comparison == Comparison::Equal && left.abs_diff(right) <= slack;
-        if comparison.holds(left, right) || is_near {
-            return Ok(());
-        }
-        let sign = comparison.sign();
-        let (said, found) = match &assertion.left {
-            Value::Name(name) => (format!("{name} {sign} {right}"), left),
-            Value::Number(_) => (format!("{left} {sign} {}", name.unwrap_or_default()), right),
-        };
-        let message = format!("expected {said}; it is {found}");
-        let actual = format!("{} is {found}", name.unwrap_or_default());
-        let fields = vec![Field::differing("assertion", said, actual)];
-        Err(self.differs(*at, message, fields))
-    }
-
-    fn figure(&self, at: Position, name: &str) -> Result<i64, Error> {
-        if let Some(found) = self.target.figure(name) {
-            return Ok(found);
-        }
-        let known = self.target.figures();
-        if known.contains(&name) {
-            let message = format!("`{name}`: there is no connection at this time");
-            return Err(self.differs(at, message, Vec::new()));
-        }
-        let message = format!("there is no figure `{name}`; {}", choices(name, known));
-        Err(self.error(at, message))
-    }
-
-    fn constant(&self, at: Position, value: &Value) -> Result<i64, Error> {
-        let name = match value {
-            Value::Number(number) => return Ok(*number),
-            Value::Name(name) => name,
-        };
-        let constant = CONSTANTS.iter().find(|(known, _)| known == name);
-        constant.map(|(_, number)| *number).ok_or_else(|| {
-            let known = CONSTANTS.map(|(name, _)| name);
-            let message = format!("there is no constant `{name}`; {}", choices(name, &known));
-            self.error(at, message)
         })
     }
 }

@@ -64,12 +64,14 @@ pub enum When {
 pub enum Action {
     /// `<`: the target receives a packet.
     Inject(Header),
+    /// `< icmp …`: the target receives an ICMP error.
+    InjectIcmp(Icmp),
     /// `>`: the target sends a packet.
     Expect(Header),
     /// A socket call and its expected result.
     Call(Call, Expected),
     /// `%{ assert … }%`
-    Assert(Vec<Assertion>),
+    Code(Vec<Statement>),
     /// `` `sysctl -q NAME=VALUE` ``
     Command(Vec<Setting>),
 }
@@ -87,6 +89,21 @@ pub enum Setting {
     Paced,
     /// `ethtool -K tun0 tso off gso off`: each segment leaves alone.
     SegmentsAlone,
+    /// `A || B`: the second settings if the target does not have the first.
+    Either(Vec<Setting>, Vec<Setting>),
+    /// `ip tcp_metrics flush all`: cookies of Fast Open are forgotten.
+    ForgetCookies,
+}
+
+/// An ICMP error "destination unreachable" (RFC 792).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Icmp {
+    /// Its code.
+    pub code: u8,
+    /// The MTU of the next hop, of "fragmentation needed" (RFC 1191).
+    pub mtu: Option<u16>,
+    /// Sequence number of the quoted segment; the oldest that is outstanding if not given.
+    pub seq: Option<u32>,
 }
 
 /// A segment in the script's numbers.
@@ -151,6 +168,13 @@ pub enum Item {
     Timestamps(u32, u32),
     /// `ECN e0b N ceb N e1b N`, or `ECN e1b N ceb N e0b N`, possibly with fewer fields.
     AccEcn(AccEcn),
+    /// `FO COOKIE`, or `FOEXP COOKIE` for the experimental option; without a cookie, a request.
+    FastOpen {
+        /// `FOEXP`
+        is_experimental: bool,
+        /// The cookie, of any length.
+        cookie: Vec<u8>,
+    },
     /// `raw HEX`: these octets.
     Raw(Vec<u8>),
 }
@@ -185,10 +209,39 @@ pub enum Call {
     Accept(i64),
     /// `connect(fd, …)`
     Connect(i64),
-    /// `read(fd, …, n)`
-    Read(i64, u32),
-    /// `write(fd, …, n)`
-    Write(i64, u32),
+    /// `read(fd, …, n)`, `recv`, `recvfrom`, `readv`
+    Read {
+        /// The descriptor.
+        fd: i64,
+        /// Octets of the buffer.
+        most: u32,
+        /// `MSG_…`
+        flags: u32,
+    },
+    /// `recvmsg(fd, {…}, flags)`
+    ReadMessage {
+        /// The descriptor.
+        fd: i64,
+        /// Octets of all buffers.
+        most: u32,
+        /// `MSG_…`
+        flags: u32,
+        /// The flags and control messages that are returned.
+        expected: Message,
+    },
+    /// `write(fd, …, n)`, `send`, `sendto`, `sendmsg`, `writev`
+    Write {
+        /// The descriptor.
+        fd: i64,
+        /// Octets of all buffers.
+        octets: u32,
+        /// `MSG_…`
+        flags: u32,
+        /// The buffer is `NULL`.
+        from_null: bool,
+        /// The address is `AF_UNSPEC`.
+        to_nobody: bool,
+    },
     /// `close(fd)`
     Close(i64),
     /// `shutdown(fd, SHUT_WR)`
@@ -198,11 +251,109 @@ pub enum Call {
     /// `shutdown(fd, SHUT_RDWR)`
     ShutdownBoth(i64),
     /// `setsockopt(fd, LEVEL, NAME, [value], size)`
-    SetOption(i64, String, i64),
+    SetOption(i64, String, OptionValue),
     /// `getsockopt(fd, LEVEL, NAME, [value], [size])`
     GetOption(i64, String, i64),
     /// `fcntl(fd, …)`
     Fcntl(i64),
+    /// `ioctl(fd, SIOCINQ, [value])`
+    QueueSize(i64, Queue, i64),
+    /// `poll([{fd=…, events=…, revents=…}, …], n, timeout)`
+    Poll {
+        /// The descriptors.
+        watched: Vec<Watched>,
+        /// Milliseconds; negative for no end.
+        timeout: i64,
+    },
+    /// `epoll_create(n)`
+    EpollCreate,
+    /// `epoll_ctl(epoll, operation, fd, {events=…, fd=…})`
+    EpollControl {
+        /// The descriptor of the set.
+        epoll: i64,
+        /// The operation.
+        operation: EpollOperation,
+        /// The descriptor that is watched.
+        fd: i64,
+        /// `EPOLL…`
+        events: u32,
+    },
+    /// `epoll_wait(epoll, {events=…, fd=…}, n, timeout)`
+    EpollWait {
+        /// The descriptor of the set.
+        epoll: i64,
+        /// The events that are returned, and their descriptor.
+        expected: (u32, Option<i64>),
+        /// Milliseconds; negative for no end.
+        timeout: i64,
+    },
+}
+
+/// The value of a socket option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionValue {
+    /// `[value]`, `&value`
+    Number(i64),
+    /// `"text"`
+    Text(Vec<u8>),
+    /// `{onoff=1, linger=seconds}`; `None` for off.
+    Linger(Option<u32>),
+}
+
+/// What `ioctl` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// `SIOCINQ`: octets to read.
+    Received,
+    /// `SIOCOUTQ`: octets that are not acknowledged.
+    Sent,
+}
+
+/// An operation of `epoll_ctl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EpollOperation {
+    /// `EPOLL_CTL_ADD`
+    Add,
+    /// `EPOLL_CTL_MOD`
+    Modify,
+    /// `EPOLL_CTL_DEL`
+    Delete,
+}
+
+/// A descriptor of `poll`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched {
+    /// The descriptor.
+    pub fd: i64,
+    /// Events to wait for.
+    pub events: u32,
+    /// Events returned; `None` for any.
+    pub returned: Option<u32>,
+}
+
+/// Flags and control messages of `recvmsg`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Message {
+    /// `msg_flags`; `None` for any.
+    pub flags: Option<u32>,
+    /// `msg_control`; `None` for any.
+    pub control: Option<Vec<Control>>,
+}
+
+/// A control message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// `TCP_CM_INQ`: octets that remain to be read.
+    Unread(i64),
+    /// `SO_EE_ORIGIN_ZEROCOPY`: the memory of these calls with `MSG_ZEROCOPY` is free.
+    ZeroCopy {
+        /// Number of the first call.
+        first: u32,
+        /// Number of the last call.
+        last: u32,
+        /// The data was copied.
+        was_copied: bool,
+    },
 }
 
 /// The expected result of a call.
@@ -214,6 +365,17 @@ pub enum Expected {
     Value(i64),
     /// `-1 NAME`
     Error(String),
+    /// `-1`: any error.
+    AnyError,
+}
+
+/// A statement of Python.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Statement {
+    /// `assert VALUE OP VALUE`
+    Assert(Assertion),
+    /// `NAME = VALUE`
+    Assign(Position, String, Value),
 }
 
 /// `VALUE OP VALUE`
@@ -234,8 +396,68 @@ pub struct Assertion {
 pub enum Value {
     /// A number.
     Number(i64),
-    /// The name of a figure, or of a constant such as `TCP_ESTABLISHED`.
+    /// The name of a variable, of a figure, or of a constant such as `TCP_ESTABLISHED`.
     Name(String),
+    /// Two values joined by an operator.
+    Joined(Operator, Box<(Value, Value)>),
+}
+
+impl Value {
+    /// The names in it.
+    pub(crate) fn names<'a>(&'a self, names: &mut Vec<&'a str>) {
+        match self {
+            Self::Number(_) => {}
+            Self::Name(name) => names.push(name),
+            Self::Joined(_, pair) => {
+                pair.0.names(names);
+                pair.1.names(names);
+            }
+        }
+    }
+}
+
+/// An operator on two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `&`
+    And,
+    /// `|`
+    Or,
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`, rounded down.
+    Divide,
+}
+
+impl Operator {
+    /// Its result; `None` for a division by zero or a result out of range.
+    #[must_use]
+    pub const fn of(self, left: i64, right: i64) -> Option<i64> {
+        match self {
+            Self::And => Some(left & right),
+            Self::Or => Some(left | right),
+            Self::Add => left.checked_add(right),
+            Self::Subtract => left.checked_sub(right),
+            Self::Multiply => left.checked_mul(right),
+            Self::Divide => left.checked_div_euclid(right),
+        }
+    }
+    /// Its notation in scripts.
+    #[must_use]
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::And => "&",
+            Self::Or => "|",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+        }
+    }
 }
 
 /// A comparison of two numbers.

@@ -3,12 +3,14 @@
 use anabranch_core::units::Duration;
 use anabranch_wire::{Ports, Version};
 
+use crate::syntax::{Control, EpollOperation, OptionValue, Queue};
+
 /// An hour: waiting costs nothing in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The figures that a kernel reports of a connection (`TCP_INFO`, tcp(7)). Our endpoint reports
 /// more.
-pub const KERNEL_FIGURES: [&str; 21] = [
+pub const KERNEL_FIGURES: [&str; 27] = [
     "tcpi_state",
     "tcpi_ca_state",
     "tcpi_snd_cwnd",
@@ -29,29 +31,30 @@ pub const KERNEL_FIGURES: [&str; 21] = [
     "tcpi_busy_time",
     "tcpi_rwnd_limited",
     "tcpi_sndbuf_limited",
+    "tcpi_options",
+    "tcpi_delivered",
+    "tcpi_advmss",
+    "tcpi_backoff",
+    "tcpi_probes",
+    "tcpi_reordering",
     "timeouts",
 ];
 
 /// Other fields of Linux's `struct tcp_info`, which no target reports: assertions on them are skipped.
-pub(crate) const OTHER_FIGURES: [&str; 19] = [
-    "tcpi_advmss",
-    "tcpi_backoff",
+pub(crate) const OTHER_FIGURES: [&str; 14] = [
     "tcpi_bytes_acked",
     "tcpi_bytes_received",
     "tcpi_bytes_retrans",
     "tcpi_bytes_sent",
-    "tcpi_delivered",
     "tcpi_delivered_ce",
     "tcpi_delivery_rate",
     "tcpi_delivery_rate_app_limited",
     "tcpi_fackets",
     "tcpi_last_data_recv",
     "tcpi_last_data_sent",
-    "tcpi_options",
     "tcpi_pacing_rate",
-    "tcpi_probes",
     "tcpi_rcv_mss",
-    "tcpi_reordering",
+    "tcpi_reord_seen",
     "tcpi_retransmits",
 ];
 
@@ -88,14 +91,21 @@ pub trait Target {
     fn knows(&self, _name: &str) -> bool {
         true
     }
+    /// Whether the target has this setting, so that a command that sets it succeeds.
+    fn has(&self, name: &str) -> bool;
     /// Takes a socket option that the script sets on a connection before it writes, ahead of the
     /// first event. A target that can set it at its time ignores this.
     fn announce(&mut self, _name: &str, _value: i64) {}
+    /// Forgets the cookies of Fast Open that connections have learned.
+    fn forget_cookies(&mut self);
     /// Executes a socket call at `now`.
     ///
     /// # Errors
     /// If the target does not support the call. The result of the call itself is an [`Answer`].
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String>;
+    /// The number of the connection that packets, figures and calls are about: it changes with each
+    /// socket that listens or connects.
+    fn connection(&self) -> u64;
     /// Addresses (without identification or label) and ports of packets to the target.
     fn towards(&self) -> (Version, Ports);
     /// Delivers an IP packet to the target at `now`.
@@ -119,6 +129,21 @@ pub trait Target {
     }
 }
 
+/// Data to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Send<'a> {
+    /// The socket.
+    pub handle: i64,
+    /// The octets; `None` for a buffer at `NULL`.
+    pub octets: Option<&'a [u8]>,
+    /// `MSG_…`
+    pub flags: u32,
+    /// The address is `AF_UNSPEC`.
+    pub to_nobody: bool,
+    /// The application waits until all is taken.
+    pub waits: bool,
+}
+
 /// A socket call. Handles are values that the target returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'a> {
@@ -132,10 +157,12 @@ pub enum Request<'a> {
     Accept(i64),
     /// Opens a connection without blocking.
     Connect(i64),
-    /// Reads at most this many octets.
-    Read(i64, u32),
-    /// Writes these octets.
-    Write(i64, &'a [u8]),
+    /// Reads at most this many octets, with `MSG_…` flags.
+    Read(i64, u32, u32),
+    /// The same, with flags and control messages.
+    ReadMessage(i64, u32, u32),
+    /// Sends.
+    Send(Send<'a>),
     /// Closes the descriptor.
     Close(i64),
     /// Shuts down the sending direction.
@@ -147,7 +174,17 @@ pub enum Request<'a> {
     /// Reads a socket option by its name.
     GetOption(i64, &'a str),
     /// Sets a socket option by its name.
-    SetOption(i64, &'a str, i64),
+    SetOption(i64, &'a str, &'a OptionValue),
+    /// Queries the octets of a queue.
+    QueueSize(i64, Queue),
+    /// Queries which of these events (`POLL…`), or errors, there are.
+    Poll(i64, u32),
+    /// Creates a set of watched sockets.
+    EpollCreate,
+    /// Changes a set: the set, the operation, the socket and its events (`EPOLL…`).
+    EpollControl(i64, EpollOperation, i64, u32),
+    /// Takes the next event of a set.
+    EpollWait(i64),
 }
 
 /// The result of a call.
@@ -155,8 +192,14 @@ pub enum Request<'a> {
 pub enum Answer {
     /// A number.
     Value(i64),
+    /// The call has taken this many octets, and returns when the connection is open.
+    Started(i64),
     /// Octets read.
     Octets(Vec<u8>),
+    /// Octets, flags (`MSG_…`) and control messages.
+    Message(Vec<u8>, u32, Vec<Control>),
+    /// Events (`EPOLL…`) of a socket; `None` if there are none.
+    Event(Option<(u32, i64)>),
     /// An error by its name, such as `EAGAIN`.
     Error(&'static str),
 }

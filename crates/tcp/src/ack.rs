@@ -296,6 +296,15 @@ impl AckPolicy {
         }
     }
 
+    /// The SYN-ACK is acknowledged by the data of a writer that waits: further acknowledgments may wait
+    /// for replies as well.
+    pub fn answers_syn_ack(&mut self) {
+        if let Some(adaptive) = &mut self.adaptive {
+            self.quick = 0;
+            adaptive.pingpong = true;
+        }
+    }
+
     /// Acknowledges the next segment at once. In quickack mode this uses up one of its segments,
     /// unless an even number is left.
     pub fn once_at_once(&mut self) {

@@ -13,6 +13,7 @@ mod acknowledgment;
 mod application;
 mod close;
 mod control_segments;
+mod fast_open;
 mod give_up;
 mod handshake;
 mod hot;
@@ -23,7 +24,11 @@ mod path_mtu;
 mod timers;
 mod view;
 
-pub use self::hot::{HotData, HotSend};
+pub use self::{
+    fast_open::{FastOpenClient, FastOpenOutcome, FastOpenServer, most_syn_data},
+    hot::{HotData, HotSend},
+    view::Agreed,
+};
 use std::sync::Arc;
 
 use anabranch_core::{body::Body, units::Instant};
@@ -98,18 +103,30 @@ struct Cold {
     control: Option<Box<cc::Config>>,
 }
 
-/// Events noted for observers of a connection.
+/// Events noted for observers of a connection, and rare state.
 #[derive(Debug, Default)]
 struct Notes {
     /// Refused segments, by reason.
     refused: Refusals,
     /// Time of the last challenge ACK (RFC 5961 §7).
     challenged: Option<Instant>,
+    /// Present if the owner uses Fast Open.
+    fast_open: Option<Box<fast_open::Opening>>,
 }
 
 impl Cold {
     fn failure(&mut self) -> &mut give_up::Failure {
         self.failure.get_or_insert_default()
+    }
+    fn fast_open(&self) -> Option<&fast_open::Opening> {
+        self.notes.as_ref()?.fast_open.as_deref()
+    }
+    fn fast_open_mut(&mut self) -> Option<&mut fast_open::Opening> {
+        self.notes.as_mut()?.fast_open.as_deref_mut()
+    }
+    fn begin_fast_open(&mut self) -> &mut fast_open::Opening {
+        let notes = self.notes.get_or_insert_default();
+        notes.fast_open.get_or_insert_default()
     }
     /// Cause and time of an end other than by FIN.
     fn ended(&self) -> Option<(Ending, Instant)> {

@@ -40,7 +40,10 @@ pub mod window_validation;
 pub use cause::RetransmitCause;
 pub use congestion_state::CongestionState;
 pub use departure::{Departure, Outgoing};
-pub use endpoint::{Ending, Endpoint, HotData, HotSend, Role};
+pub use endpoint::{
+    Agreed, Ending, Endpoint, FastOpenClient, FastOpenOutcome, FastOpenServer, HotData, HotSend,
+    Role, most_syn_data,
+};
 pub use policy::{
     DelayedAck, EcnMode, MtuDiscovery, Receiver, Recovery, RecoveryPace, Segmentation, Timers,
     WindowRules,

@@ -120,6 +120,26 @@ impl<B: Body> ReceiveBuffer<B> {
         out
     }
 
+    /// Returns at most `max` octets in order, which stay unread.
+    #[must_use]
+    pub fn peek(&self, max: u64) -> B {
+        let mut out = B::default();
+        let mut left = u32::try_from(max.min(self.unread)).unwrap_or(u32::MAX);
+        for body in &self.ready {
+            let len = body.len().min(left);
+            if len == 0 {
+                break;
+            }
+            left -= len;
+            if out.is_empty() {
+                out = body.slice(0, len);
+            } else {
+                out.append(&body.slice(0, len));
+            }
+        }
+        out
+    }
+
     /// Stores `body`, which begins at `start`, beyond the next expected number. Returns `false` if
     /// nothing of it is new. Stored data takes precedence over a new copy, so that a stream once
     /// received never changes.
@@ -385,6 +405,14 @@ impl<B: Body> ReceiveBuffer<B> {
             }
         }
         (n, blocks)
+    }
+
+    /// Discards the data after a gap.
+    pub fn forget_gaps(&mut self) {
+        self.intervals.clear();
+        self.recent = [NONE; 4];
+        self.duplicate = None;
+        self.beyond = 0;
     }
 
     /// Discards all data; nothing more will be read.

@@ -243,6 +243,13 @@ impl Recovery {
         self.begin_remedy();
     }
 
+    /// Suspends tail loss probes, or permits them as agreed: before the peer's address is
+    /// confirmed, a timeout repeats the SYN-ACK and nothing else.
+    pub(crate) fn hold_probes(&mut self, on: bool, settings: &Settings) {
+        let rack = self.reports.is_sack() && settings.recovery == policy::Recovery::Rack;
+        self.tlp = rack && settings.tlp && !on;
+    }
+
     /// Records the first or a repeated transmission of a SYN or SYN-ACK.
     pub(crate) fn on_syn_sent(&mut self, now: Instant, nxt: Seq) {
         if self.board.is_empty() {

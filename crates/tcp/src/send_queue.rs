@@ -21,6 +21,8 @@
 //! - If PSH depends on the ends of writes (`send_autotuning_start`), each write has 128 KiB,
 //!   whatever the application writes.
 
+use std::collections::VecDeque;
+
 use anabranch_core::{
     body::Body,
     units::{Duration, Instant},
@@ -86,6 +88,19 @@ pub(crate) struct Refill {
     pub(crate) nagle: bool,
 }
 
+/// Rare state of a send queue.
+#[derive(Debug)]
+struct Rare {
+    /// Ends of records, which no segment crosses.
+    ends: VecDeque<Seq>,
+    /// The end of the data that the buffer holds without them.
+    edge: Seq,
+    /// End of the last segment that was not full.
+    small_end: Seq,
+    /// Data before it was sent in a SYN, and does not count as small.
+    small_from: Seq,
+}
+
 /// The send queue of a connection.
 #[derive(Debug)]
 pub(crate) struct SendQueue<B> {
@@ -115,6 +130,8 @@ pub(crate) struct SendQueue<B> {
     blocked_at: Option<Seq>,
     /// End of the chunk that is being sent; at or below SND.NXT it has to be measured.
     chunk_end: Seq,
+    /// Created by the end of a record (`MSG_EOR`), or by a small segment with Nagle's algorithm.
+    rare: Option<Box<Rare>>,
 }
 
 impl<B: Body> SendQueue<B> {
@@ -134,7 +151,92 @@ impl<B: Body> SendQueue<B> {
             writes_until: Instant::NEVER,
             blocked_at: None,
             chunk_end: Seq::START,
+            rare: None,
         }
+    }
+
+    /// Ends a record at `end`: no segment has data of it and of the next.
+    pub(crate) fn end_record(&mut self, end: Seq) {
+        let rare = self.rare();
+        if rare.ends.back() != Some(&end) {
+            rare.ends.push_back(end);
+        }
+        let edge = rare.edge;
+        self.set_write_edge(edge);
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        let (edge, first) = (self.write_edge, self.first_octet);
+        self.rare.get_or_insert_with(|| {
+            Box::new(Rare {
+                ends: VecDeque::new(),
+                edge,
+                small_end: first,
+                small_from: first,
+            })
+        })
+    }
+
+    /// The data before `end` was sent in a SYN: it stays a segment, and was not delayed.
+    pub(crate) fn keep_whole(&mut self, end: Seq) {
+        self.rare().small_from = end;
+        self.end_record(end);
+    }
+
+    /// A segment that ends at `end` is not full.
+    #[cold]
+    pub(crate) fn note_small(&mut self, end: Seq) {
+        let rare = self.rare();
+        if end > rare.small_from {
+            rare.small_end = end;
+        }
+    }
+
+    /// End of the last segment that was not full.
+    pub(crate) fn small_end(&self) -> Seq {
+        self.rare
+            .as_ref()
+            .map_or(self.first_octet, |rare| rare.small_end)
+    }
+
+    /// Everything before `nxt` has been sent: the next record follows. Returns whether there is
+    /// one.
+    pub(crate) fn next_record(&mut self, nxt: Seq) -> bool {
+        let Some(rare) = &mut self.rare else {
+            return false;
+        };
+        if rare.ends.front().is_none_or(|end| *end > nxt) {
+            return false;
+        }
+        while rare.ends.front().is_some_and(|end| *end <= nxt) {
+            rare.ends.pop_front();
+        }
+        let edge = rare.edge;
+        self.set_write_edge(edge);
+        true
+    }
+
+    /// Whether a record ends at `at`.
+    pub(crate) fn is_record_end(&self, at: Seq) -> bool {
+        let ends = self.rare.as_ref().map(|rare| &rare.ends);
+        ends.is_some_and(|ends| ends.front() == Some(&at))
+    }
+
+    /// Sets the end of the data that the buffer holds, which the end of a record limits.
+    fn set_write_edge(&mut self, edge: Seq) {
+        self.write_edge = edge;
+        if let Some(rare) = &mut self.rare {
+            rare.edge = edge;
+            if let Some(end) = rare.ends.front() {
+                self.write_edge = edge.min(*end);
+            }
+        }
+    }
+
+    /// Sets the octets of the send buffer, which no longer grows.
+    pub(crate) fn set_capacity(&mut self, octets: u64) {
+        self.capacity = octets;
+        self.autotuning_start = 0;
     }
 
     /// Number of the first octet of the stream.
@@ -244,7 +346,7 @@ impl<B: Body> SendQueue<B> {
     }
 
     /// Octets of the send buffer: twice cwnd if it grows.
-    fn space(&self, cwnd: u64) -> u64 {
+    pub(crate) fn space(&self, cwnd: u64) -> u64 {
         if self.autotuning_start == 0 {
             return self.capacity;
         }
@@ -267,9 +369,10 @@ impl<B: Body> SendQueue<B> {
     /// [`Self::refill`].
     pub(crate) fn refill_at_once(&mut self, una: Seq, has_chunks: bool) -> bool {
         if self.capacity == u64::MAX {
-            (self.write_edge, self.refill_at) = (Seq::END, Seq::END);
+            self.set_write_edge(Seq::END);
+            self.refill_at = Seq::END;
         } else if !has_chunks {
-            self.write_edge = una.saturating_add(self.capacity);
+            self.set_write_edge(una.saturating_add(self.capacity));
             self.refill_at = una.saturating_add(1);
         } else {
             return false;
@@ -319,7 +422,7 @@ impl<B: Body> SendQueue<B> {
     fn write_on(&mut self, una: Seq, edge: Seq, since: Instant) {
         let written = writing_time(edge.since(self.write_edge));
         self.writes_until = since.saturating_add(written);
-        self.write_edge = self.write_edge.max(edge);
+        self.set_write_edge(self.write_edge.max(edge));
         self.refill_at = una.saturating_add(1);
     }
 

@@ -35,12 +35,17 @@ use anabranch_wire::seq::Seq;
 
 /// The sending half; see the module.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Sender<B: Body> {
     pub(crate) settings: Arc<Settings>,
     /// Both ends send timestamps (RFC 7323).
     pub(crate) timestamps: bool,
     /// An event occurred after output last found nothing to send.
     pub(crate) wake: bool,
+    /// Nagle's algorithm is on.
+    pub(crate) nagle: bool,
+    /// The last data waits until it fills a segment (`TCP_CORK`).
+    pub(crate) holds: bool,
     /// Payload octets of a full segment: the smaller MSS of both ends, then the result of path MTU
     /// discovery.
     pub(crate) smss: u32,
@@ -73,6 +78,8 @@ impl<B: Body> Sender<B> {
             settings: Arc::clone(settings),
             timestamps: settings.timestamps,
             wake: false,
+            nagle: settings.nagle,
+            holds: false,
             smss: settings.mss,
             nxt: first,
             peer: PeerWindow::new(first),
@@ -196,7 +203,7 @@ impl<B: Body> Sender<B> {
             smss,
             burst,
             window: cwnd.min(u64::from(self.peer.wnd())),
-            nagle: self.settings.nagle,
+            nagle: self.nagle,
         });
         if writes {
             self.on_write();

@@ -29,6 +29,12 @@ pub enum Error {
         /// MTU of the link in octets.
         mtu: u32,
     },
+    /// The destination cannot be reached, by this code of IPv4 (RFC 792); over IPv6 the address is
+    /// unreachable (RFC 4443 §3.1).
+    Unreachable {
+        /// The code.
+        code: u8,
+    },
     /// Its hop limit is used up (RFC 1812 §5.3.1, RFC 4443 §3.3).
     TimeExceeded,
     /// The host has no such port (RFC 1122 §3.2.2.1, RFC 4443 §3.1).
@@ -43,6 +49,8 @@ impl Error {
         let (kind, code, word) = match (self, is_v6) {
             (Self::TooBig { mtu }, false) => (3, 4, mtu.min(0xffff)),
             (Self::TooBig { mtu }, true) => (2, 0, mtu),
+            (Self::Unreachable { code }, false) => (3, code, 0),
+            (Self::Unreachable { .. }, true) => (1, 3, 0),
             (Self::TimeExceeded, false) => (11, 0, 0),
             (Self::TimeExceeded, true) => (3, 0, 0),
             (Self::PortUnreachable, false) => (3, 3, 0),

@@ -5,7 +5,7 @@
 //!   from truncated packets of a capture. [`set_ecn`], [`take_hops`] and [`clamp_mss`] change
 //!   headers in place and correct checksums (RFC 1624).
 //! - [`TcpHeader`] and [`iter_options`] read TCP in place (RFC 9293 §3.1 and §3.2; options of
-//!   RFC 2018, RFC 7323 and RFC 9768).
+//!   RFC 2018, RFC 7323, RFC 7413 and RFC 9768).
 //! - [`decode_ip`], [`decode_tcp`] and [`decode`] read with the checks of a receiver: a packet with
 //!   a wrong length or checksum is an error, which [`Discards`] counts.
 //! - [`encode_ip`], [`encode_tcp`], [`encode_datagram`] and [`encode`] write packets with their
@@ -23,6 +23,7 @@ pub mod accecn;
 mod checksum;
 mod crc32c;
 mod error;
+pub mod fast_open;
 pub mod icmp;
 mod ip;
 mod option;
@@ -37,6 +38,7 @@ mod udp;
 pub use accecn::AccEcn;
 pub use checksum::{Checksum, updated};
 pub use error::{DecodeError, Discards, EncodeError};
+pub use fast_open::FastOpen;
 pub use ip::{
     Carried, Fragment, IpHeader, IpPacket, Protocol, Version, decode_ip, encode_ip, set_ecn,
     take_hops,

@@ -1,8 +1,8 @@
 //! TCP options: RFC 9293 §3.2 (end, no-operation, MSS), RFC 7323 (window scale, timestamps),
-//! RFC 2018 (SACK-permitted, SACK), RFC 9768 (AccECN).
+//! RFC 2018 (SACK-permitted, SACK), RFC 7413 (Fast Open), RFC 9768 (AccECN).
 
 use super::{DecodeError, EncodeError};
-use crate::{AccEcn, Flags, Options, SackBlock, Segment, Timestamps, accecn::Order};
+use crate::{AccEcn, FastOpen, Flags, Options, SackBlock, Segment, Timestamps, accecn::Order};
 use anabranch_core::body::Body;
 
 const END: u8 = 0;
@@ -12,8 +12,13 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const FAST_OPEN: u8 = 34;
 const ACCECN0: u8 = 172;
 const ACCECN1: u8 = 174;
+/// Shared by experiments (RFC 6994), each with an identifier of two octets.
+const EXPERIMENT: u8 = 254;
+/// The identifier of Fast Open.
+const FAST_OPEN_ID: [u8; 2] = [0xf9, 0x89];
 /// Maximum octets of options (RFC 9293 §3.1).
 pub(super) const MOST: usize = 40;
 
@@ -34,6 +39,8 @@ pub enum TcpOption<'a> {
     Timestamps(Timestamps),
     /// AccECN in either order.
     AccEcn(AccEcn),
+    /// A cookie of TCP Fast Open, or a request for one.
+    FastOpen(FastOpen),
     /// Another kind, and its content.
     Unknown {
         /// Its number.
@@ -74,6 +81,17 @@ impl TcpOption<'_> {
                 };
                 out.extend_from_slice(&[kind, 2 + 3 * accecn.count()]);
                 out.extend_from_slice(accecn.octets());
+            }
+            Self::FastOpen(option) => {
+                let cookie = option.cookie();
+                let len = u8::try_from(cookie.len()).unwrap_or(0);
+                if option.is_experimental() {
+                    out.extend_from_slice(&[EXPERIMENT, 4 + len]);
+                    out.extend_from_slice(&FAST_OPEN_ID);
+                } else {
+                    out.extend_from_slice(&[FAST_OPEN, 2 + len]);
+                }
+                out.extend_from_slice(cookie);
             }
             Self::Unknown { kind, content } => {
                 let len = u8::try_from(content.len() + 2).unwrap_or(u8::MAX);
@@ -141,6 +159,14 @@ impl<'a> OptionIter<'a> {
             (MSS | WINDOW_SCALE | SACK_PERMITTED | SACK | TIMESTAMPS, _) => {
                 return Err(DecodeError::OptionLength);
             }
+            // A cookie of another length is no cookie: the option is ignored (RFC 7413 §4.1.1).
+            (FAST_OPEN, cookie) => FastOpen::new(cookie)
+                .map_or(TcpOption::Unknown { kind, content }, TcpOption::FastOpen),
+            (EXPERIMENT, [high, low, cookie @ ..]) if [*high, *low] == FAST_OPEN_ID => {
+                FastOpen::new(cookie).map_or(TcpOption::Unknown { kind, content }, |option| {
+                    TcpOption::FastOpen(option.experimental(true))
+                })
+            }
             _ => TcpOption::Unknown { kind, content },
         })
     }
@@ -200,7 +226,7 @@ pub(super) fn read_options(
     let syn = flags.any(Flags::SYN);
     let mut read = Read::default();
     let (mut mss, mut window_scale, mut sack_permitted) = (None, None, false);
-    let (mut sack, mut accecn) = (None, None);
+    let (mut sack, mut accecn, mut fast_open) = (None, None, None);
     for option in iter_options(octets) {
         match option? {
             TcpOption::Nop => {}
@@ -211,6 +237,7 @@ pub(super) fn read_options(
             TcpOption::Sack(n, blocks) if !syn => sack = Some((n, blocks)),
             // RFC 9768 §3.2.3.2.1: in a SYN without ACK it means nothing.
             TcpOption::AccEcn(counts) if !syn || flags.any(Flags::ACK) => accecn = Some(counts),
+            TcpOption::FastOpen(option) if syn => fast_open = Some(option),
             _ => read.skipped += 1,
         }
     }
@@ -225,12 +252,13 @@ pub(super) fn read_options(
             Options::Sack(n, blocks)
         }
     };
-    if mss.is_some() || window_scale.is_some() || sack_permitted {
+    if mss.is_some() || window_scale.is_some() || sack_permitted || fast_open.is_some() {
         read.options = Options::Syn {
             mss: mss.unwrap_or(default_mss),
             window_scale,
             sack_permitted,
             accecn,
+            fast_open,
         };
     }
     Ok(read)
@@ -272,6 +300,12 @@ pub(super) fn write_options<B: Body>(
     }
     if let Some(accecn) = segment.options.accecn() {
         TcpOption::AccEcn(accecn).write(out);
+        while !out.len().is_multiple_of(4) {
+            TcpOption::Nop.write(out);
+        }
+    }
+    if let Some(fast_open) = segment.options.fast_open() {
+        TcpOption::FastOpen(fast_open).write(out);
         while !out.len().is_multiple_of(4) {
             TcpOption::Nop.write(out);
         }

@@ -1,8 +1,8 @@
-//! TCP segments (RFC 9293 §3.1) with the options of RFC 2018, RFC 7323 and RFC 9768.
+//! TCP segments (RFC 9293 §3.1) with the options of RFC 2018, RFC 7323, RFC 7413 and RFC 9768.
 
 use std::ops::{BitOr, BitOrAssign};
 
-use super::accecn::AccEcn;
+use super::{accecn::AccEcn, fast_open::FastOpen};
 use anabranch_core::body::Body;
 
 /// Control bits (RFC 9293 §3.1; `AE` is the bit that AccECN adds).
@@ -99,6 +99,8 @@ pub enum Options {
         sack_permitted: bool,
         /// Counters of marked octets; only in a SYN-ACK (RFC 9768 §3.2.3.2.1).
         accecn: Option<AccEcn>,
+        /// A cookie of TCP Fast Open, or a request for one (RFC 7413 §4.1.1).
+        fast_open: Option<FastOpen>,
     },
     /// Selective acknowledgment: number of valid blocks, and the blocks (RFC 2018 §3).
     Sack(u8, [SackBlock; 4]),
@@ -128,6 +130,14 @@ impl Options {
             Self::None | Self::Sack(..) => None,
         }
     }
+    /// The cookie of TCP Fast Open, or the request for one, if present.
+    #[must_use]
+    pub const fn fast_open(&self) -> Option<FastOpen> {
+        match self {
+            Self::Syn { fast_open, .. } => *fast_open,
+            _ => None,
+        }
+    }
     /// Size in the header in bytes, padded to words.
     #[must_use]
     #[inline]
@@ -138,12 +148,15 @@ impl Options {
                 window_scale,
                 sack_permitted,
                 accecn,
+                fast_open,
                 ..
             } => {
                 let bytes = 4
                     + if window_scale.is_some() { 3 } else { 0 }
                     + if *sack_permitted { 2 } else { 0 };
-                u32::next_multiple_of(bytes, 4) + accecn.as_ref().map_or(0, AccEcn::size)
+                u32::next_multiple_of(bytes, 4)
+                    + accecn.as_ref().map_or(0, AccEcn::size)
+                    + fast_open.as_ref().map_or(0, FastOpen::size)
             }
             Self::Sack(n, _) => 4 + 8 * u32::from((*n).min(4)),
             Self::AccEcn(accecn) => accecn.size(),
@@ -232,7 +245,12 @@ mod tests {
             window_scale: Some(7),
             sack_permitted: true,
             accecn: None,
+            fast_open: None,
         };
         assert_eq!(segment.ip_size(), 20 + 20 + 12 + 12);
+        if let Options::Syn { fast_open, .. } = &mut segment.options {
+            *fast_open = FastOpen::new(&[0; 8]);
+        }
+        assert_eq!(segment.ip_size(), 20 + 20 + 12 + 12 + 12);
     }
 }

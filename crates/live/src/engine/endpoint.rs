@@ -557,6 +557,7 @@ impl Connection {
             dsack_dups: stats.duplicates_reported,
             total_rto: u16::try_from(stats.timeouts).unwrap_or(u16::MAX),
             knows_total_rto: true,
+            ..TcpInfo::default()
         }
     }
 

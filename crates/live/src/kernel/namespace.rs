@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     os::fd::AsFd,
     sync::Arc,
     thread,
@@ -271,6 +271,13 @@ fn versions() -> io::Result<&'static [bool]> {
 /// larger TSO bursts it would also defer segments to fill a burst.
 pub fn send_one_by_one() -> io::Result<()> {
     Interface::new(DEVICE)?.merged_segments(1)
+}
+
+/// Gives the calling thread's device this address instead of its first one, and a route to `peer`.
+pub fn set_addresses(own: Ipv4Addr, peer: Ipv4Addr) -> io::Result<()> {
+    let interface = Interface::new(DEVICE)?;
+    interface.address_v4(own, 32)?;
+    interface.route(Some(peer.into()), own.into(), None)
 }
 
 /// Sets the largest packet of the calling thread's device.

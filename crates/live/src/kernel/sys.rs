@@ -2,9 +2,9 @@
 
 pub mod contain;
 pub mod interface;
+pub mod message;
 pub mod names;
 pub mod packet;
 pub mod path_mtu;
 pub mod priority;
-pub mod segment;
 pub mod tcp_info;

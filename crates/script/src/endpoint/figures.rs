@@ -55,13 +55,17 @@ const OWN: [&str; 34] = [
 ];
 
 /// Figures of a kernel that our endpoint does not count; assertions on them are skipped.
-pub(super) const LACKING: [&str; 6] = [
+pub(super) const LACKING: [&str; 10] = [
     "tcpi_unacked",
     "tcpi_sacked",
     "tcpi_lost",
     "tcpi_retrans",
     "tcpi_data_segs_out",
     "tcpi_busy_time",
+    "tcpi_delivered",
+    "tcpi_backoff",
+    "tcpi_probes",
+    "tcpi_reordering",
 ];
 
 /// The figure called `name`; `None` if it is unknown or needs a connection and there is none.
@@ -94,6 +98,8 @@ pub(super) fn of(
         "tcpi_snd_ssthresh" => snapshot
             .ssthresh
             .map_or(i64::from(i32::MAX), |bytes| number(bytes.get() / mss)),
+        "tcpi_options" => options(end),
+        "tcpi_advmss" => number(u64::from(end.settings().mss_option())),
         "tcpi_snd_mss" => number(mss),
         "tcpi_notsent_bytes" => number(end.unsent()),
         "tcpi_rwnd_limited" => micros(end.limit_times(now).rwnd),
@@ -117,4 +123,19 @@ pub(super) fn of(
         "malformed" => number(stats.malformed),
         _ => return None,
     })
+}
+
+/// The options that both ends use.
+fn options(end: &Endpoint<Octets>) -> i64 {
+    use crate::constants as c;
+    let agreed = end.agreed();
+    let bits = [
+        (agreed.timestamps, c::TCPI_OPT_TIMESTAMPS),
+        (agreed.sack, c::TCPI_OPT_SACK),
+        (agreed.window_scaling, c::TCPI_OPT_WSCALE),
+        (agreed.ecn, c::TCPI_OPT_ECN),
+        (end.fast_open().syn_data, c::TCPI_OPT_SYN_DATA),
+    ];
+    let set = bits.into_iter().filter(|(on, _)| *on);
+    set.map(|(_, bit)| bit).sum()
 }

@@ -34,16 +34,14 @@ const SYSCTLS: [&str; 21] = [
 
 /// Settings of Linux with the values at which our TCP behaves as Linux does; without a value, none
 /// has an effect on one connection.
-const AS_LINUX: [(&str, &[&str]); 17] = [
+const AS_LINUX: [(&str, &[&str]); 15] = [
     ("net.ipv4.tcp_autocorking", &[]),
     ("net.ipv4.tcp_ecn_fallback", &[]),
     ("net.ipv4.tcp_fack", &[]),
-    ("net.ipv4.tcp_fastopen", &[]),
-    ("net.ipv4.tcp_fastopen_key", &[]),
+    ("net.ipv4.tcp_fastopen_blackhole_timeout_sec", &["0"]),
     ("net.ipv4.tcp_min_tso_segs", &[]),
     ("net.ipv4.tcp_mtu_probing", &["0"]),
     ("net.ipv4.tcp_no_metrics_save", &[]),
-    ("net.ipv4.tcp_notsent_lowat", &["4294967295", "-1"]),
     ("net.ipv4.tcp_orphan_retries", &[]),
     ("net.ipv4.tcp_pacing_ca_ratio", &["120"]),
     ("net.ipv4.tcp_pacing_ss_ratio", &["200"]),
@@ -93,6 +91,20 @@ pub(super) fn turned(settings: &Settings, switch: &str, value: &str) -> Result<S
 /// Whether `off` is the opposite of `on` for this switch, not one of several words.
 fn switch_is_on_or_off(switch: &str) -> bool {
     serde_json::from_value::<Overrides>(json!({ switch: false })).is_ok()
+}
+
+/// Settings that the host has, and not its connections.
+const OF_HOST: [&str; 3] = [
+    "net.ipv4.tcp_fastopen",
+    "net.ipv4.tcp_fastopen_key",
+    "net.ipv4.tcp_notsent_lowat",
+];
+
+/// Whether there is a setting of this name.
+pub(super) fn is_known(name: &str) -> bool {
+    SYSCTLS.contains(&name)
+        || OF_HOST.contains(&name)
+        || AS_LINUX.iter().any(|(known, _)| *known == name)
 }
 
 /// Sets the sizes of buffers: the smallest, the first and the largest. Returns whether these are such sizes.

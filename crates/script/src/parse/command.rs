@@ -61,8 +61,17 @@ fn append(
     depth: usize,
     settings: &mut Vec<Setting>,
 ) -> Result<(), Problem> {
+    let mut last = settings.len();
     for words in lines(text) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if let ["||", rest @ ..] = &*words {
+            let first = settings.split_off(last);
+            let mut second = Vec::new();
+            append(&rest.join(" "), files, depth, &mut second)?;
+            settings.push(Setting::Either(first, second));
+            continue;
+        }
+        last = settings.len();
         match &*words {
             ["sysctl", pairs @ ..] => {
                 let pairs: Vec<&&str> =
@@ -98,10 +107,10 @@ fn append(
             ["tc", "qdisc", "add" | "replace", "dev", _, "root", "fq"] => {
                 settings.push(Setting::Paced);
             }
+            ["ip", "tcp_metrics", ..] => settings.push(Setting::ForgetCookies),
             // Without effect in a new network, which keeps no metrics and whose device has no queue that
             // delays packets.
             []
-            | ["ip", "tcp_metrics", ..]
             | [
                 "tc",
                 "qdisc",
@@ -111,7 +120,7 @@ fn append(
                 "root",
                 "pfifo" | "noqueue",
             ]
-            | ["nstat" | "true" | ":", ..] => {}
+            | ["nstat" | "true" | ":" | "|", ..] => {}
             [program] if is_restore(program) => {}
             [name, ..] if is_init_script(name) => {
                 let Some(text) = files.get(*name) else {
@@ -208,6 +217,17 @@ fn lines(text: &str) -> Vec<Vec<String>> {
                 while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
                 while rest.next_if(|c| !c.is_whitespace() && *c != ';').is_some() {}
             }
+            // Another command: instead of one that fails, or the reader of this one's output.
+            '|' => {
+                end(&mut word, &mut all);
+                let sign = if rest.next_if(|c| *c == '|').is_some() {
+                    "||"
+                } else {
+                    "|"
+                };
+                all.push(vec![sign.to_owned()]);
+            }
+            '&' if rest.peek() == Some(&'>') => end(&mut word, &mut all),
             c if c.is_whitespace() => end(&mut word, &mut all),
             c => word.get_or_insert_default().push(c),
         }
@@ -266,6 +286,7 @@ mod tests {
         );
         let default = |name: &str, value: &str| Setting::Default(name.to_owned(), value.to_owned());
         let expected = vec![
+            Setting::ForgetCookies,
             default("a.rmem", "4096 540000 15728640"),
             default("a.b", "1"),
             default("a.c", "2"),

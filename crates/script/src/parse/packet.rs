@@ -10,7 +10,7 @@ use crate::{
     error::{Error, choices},
     lexer::Token,
     notation::FLAGS,
-    syntax::{Ecn, Fault, Header, Item, Options},
+    syntax::{Ecn, Fault, Header, Icmp, Item, Options},
 };
 
 const BRACKETS: [&str; 10] = [
@@ -25,9 +25,28 @@ const BRACKETS: [&str; 10] = [
     "offset",
     "garbage",
 ];
-const ITEMS: [&str; 9] = [
-    "nop", "eol", "mss", "wscale", "sackOK", "sack", "TS", "ECN", "raw",
+const ITEMS: [&str; 11] = [
+    "nop", "eol", "mss", "wscale", "sackOK", "sack", "TS", "ECN", "FO", "FOEXP", "raw",
 ];
+
+/// Codes of ICMP "destination unreachable" (RFC 792, RFC 1122 §3.2.2.1).
+const CODES: [(&str, u8); 9] = [
+    ("net_unreachable", 0),
+    ("host_unreachable", 1),
+    ("protocol_unreachable", 2),
+    ("port_unreachable", 3),
+    ("frag_needed", FRAGMENTATION_NEEDED),
+    ("source_route_failed", 5),
+    ("net_unknown", 6),
+    ("host_unknown", 7),
+    // Defined on packetdrill's command line by the program that runs its scripts over IPv4.
+    ("CODE", 1),
+];
+const FRAGMENTATION_NEEDED: u8 = 4;
+
+/// The cookie of the peer 192.0.2.1 at the host 192.168.0.1 with the secret that packetdrill's init
+/// scripts set. The program that runs the scripts defines it as `TFO_COOKIE`.
+const COOKIE: [u8; 8] = [0x30, 0x21, 0xb9, 0xd8, 0x89, 0x01, 0x7e, 0xeb];
 
 impl Parser<'_> {
     /// Parses a packet, after `<` or `>`.
@@ -58,7 +77,7 @@ impl Parser<'_> {
         } else {
             None
         };
-        if flags.any(Flags::ACK) && ack.is_none() {
+        if flags.any(Flags::ACK) && ack.is_none() && !flags.any(Flags::RST) {
             return Err(self.expected("`ack` and its number, since the flags have `.`"));
         }
         let window = if self.take_word("win") {
@@ -93,6 +112,50 @@ impl Parser<'_> {
             ecn,
             faults,
         })
+    }
+
+    /// Parses an ICMP error, after `icmp`.
+    pub(super) fn icmp(&mut self) -> Result<Icmp, Error> {
+        let at = self.at();
+        let kind = self.word("`unreachable`")?;
+        if kind != "unreachable" {
+            let message = format!(
+                "packetdrill's `icmp {kind}` is not supported: expected `icmp unreachable`"
+            );
+            return Err(self.unsupported(at, message));
+        }
+        let at = self.at();
+        let mut code = 1;
+        if let Token::Word(name) = self.peek().clone() {
+            self.advance();
+            let found = CODES.iter().find(|(known, _)| *known == name);
+            code = found.map(|(_, code)| *code).ok_or_else(|| {
+                let known = CODES.map(|(known, _)| known);
+                self.error_at(
+                    at,
+                    format!("there is no code `{name}`; {}", choices(&name, &known)),
+                )
+            })?;
+        }
+        let mtu = if self.take_word("mtu") {
+            Some(self.number16("an MTU")?)
+        } else {
+            None
+        };
+        if mtu.is_some() != (code == FRAGMENTATION_NEEDED) {
+            return Err(self.error_at(at, "`frag_needed` has an `mtu`, and no other code has"));
+        }
+        let mut seq = None;
+        if self.take_sign("[") {
+            seq = Some(self.number32("a sequence number")?);
+            self.sign(":")?;
+            self.number32("the sequence number after the last octet")?;
+            self.sign("(")?;
+            self.number32("the length of the payload")?;
+            self.sign(")")?;
+            self.sign("]")?;
+        }
+        Ok(Icmp { code, mtu, seq })
     }
 
     fn brackets(&mut self, injected: bool) -> Result<(Option<Ecn>, Vec<Fault>), Error> {
@@ -241,27 +304,17 @@ impl Parser<'_> {
                 Item::Timestamps(value, self.number32("an echoed timestamp")?)
             }
             "ECN" => self.accecn()?,
-            "raw" => {
-                let (at, text) = match self.peek() {
-                    Token::Word(text) | Token::Number(text) => (self.at(), text.clone()),
-                    _ => return Err(self.expected("octets in hexadecimal")),
-                };
-                self.advance();
-                let octets: Option<Vec<u8>> = text
-                    .as_bytes()
-                    .chunks(2)
-                    .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                    .collect();
-                match octets {
-                    Some(octets) if text.len().is_multiple_of(2) => Item::Raw(octets),
-                    _ => {
-                        return Err(self.error_at(
-                            at,
-                            format!("`{text}`: expected octets in hexadecimal, two digits each"),
-                        ));
-                    }
-                }
-            }
+            "FO" | "FOEXP" => Item::FastOpen {
+                is_experimental: name == "FOEXP",
+                cookie: if self.is_sign(",") || self.is_sign(">") {
+                    Vec::new()
+                } else if self.take_word("TFO_COOKIE") {
+                    COOKIE.to_vec()
+                } else {
+                    self.octets()?
+                },
+            },
+            "raw" => Item::Raw(self.octets()?),
             _ => {
                 let known = choices(&name, &ITEMS);
                 return Err(if unsupported::ITEMS.contains(&name.as_str()) {
@@ -275,6 +328,26 @@ impl Parser<'_> {
                 });
             }
         })
+    }
+
+    /// Parses octets in hexadecimal.
+    fn octets(&mut self) -> Result<Vec<u8>, Error> {
+        let (at, text) = match self.peek() {
+            Token::Word(text) | Token::Number(text) => (self.at(), text.clone()),
+            _ => return Err(self.expected("octets in hexadecimal")),
+        };
+        self.advance();
+        let octets: Option<Vec<u8>> = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+        octets
+            .filter(|_| text.len().is_multiple_of(2))
+            .ok_or_else(|| {
+                let message = format!("`{text}`: expected octets in hexadecimal, two digits each");
+                self.error_at(at, message)
+            })
     }
 
     /// Parses the AccECN option, after `ECN`: counters by name, in either order.

@@ -1,7 +1,7 @@
 //! Parts of packetdrill's language that this subset does not have, for messages that say so.
 
 /// Options of packetdrill's command line, which a script may also begin with.
-pub(super) const OPTIONS: [&str; 16] = [
+pub(super) const OPTIONS: [&str; 15] = [
     "code_command",
     "code_format",
     "code_sockopt",
@@ -15,38 +15,28 @@ pub(super) const OPTIONS: [&str; 16] = [
     "so_filename",
     "so_flags",
     "speed",
-    "tcp_ts_ecr_scaled",
     "udp_encaps",
     "verbose",
 ];
 
 /// Socket calls.
-pub(super) const CALLS: [&str; 16] = [
+pub(super) const CALLS: [&str; 9] = [
     "cap_set",
-    "epoll_create",
-    "epoll_ctl",
-    "epoll_wait",
     "getsockname",
-    "ioctl",
     "open",
     "pipe",
-    "poll",
-    "readv",
-    "recvfrom",
-    "recvmsg",
+    "psp_rx_assoc",
+    "psp_tx_assoc",
     "sendfile",
-    "sendmsg",
+    "setxattr",
     "splice",
-    "writev",
 ];
 
 /// Packets other than plain TCP segments.
 pub(super) const PACKETS: [&str; 6] = ["gre", "icmp", "ipv4", "ipv6", "mpls", "udp"];
 
 /// TCP options.
-pub(super) const ITEMS: [&str; 8] = [
-    "FO",
-    "FOEXP",
+pub(super) const ITEMS: [&str; 6] = [
     "add_address",
     "dss",
     "md5",

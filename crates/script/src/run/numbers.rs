@@ -3,6 +3,8 @@
 //! In a script, each side's stream begins at the number of its SYN, mostly 0. A fixed offset is
 //! added to the peer's numbers in packets. The target's offset is known after its SYN; before that,
 //! its numbers are used unchanged.
+//!
+//! In a script for Linux, a SYN has any number, and later numbers count from it, as in packetdrill.
 
 use anabranch_core::packet;
 use anabranch_wire::{
@@ -10,7 +12,7 @@ use anabranch_wire::{
     TcpOption, TcpPacket, Timestamps, Version, iter_options,
 };
 
-use crate::syntax::{Ecn, Fault, Header, Item, Options};
+use crate::syntax::{Ecn, Fault, Header, Icmp, Item, Options};
 
 /// The stream that the target writes.
 pub(super) const WRITTEN: u8 = 1;
@@ -34,25 +36,49 @@ pub(super) struct Numbers {
     peer_start: Option<u32>,
     /// Offset of the target's numbers, once known.
     target: Option<u32>,
-    /// The target's first octet in the script's numbers.
+    /// The target's first octet in the numbers of its SYN.
     target_start: u32,
+    /// Numbers of segments other than a SYN count from the SYN of their side.
+    are_relative: bool,
     /// Offset of the target's timestamps, once known.
     timestamps: Option<u32>,
 }
 
 impl Numbers {
-    pub(super) const fn new(peer: u32) -> Self {
+    pub(super) const fn new(peer: u32, are_relative: bool) -> Self {
         Self {
             peer,
             peer_start: None,
             target: None,
             target_start: 1,
+            are_relative,
             timestamps: None,
         }
     }
 
-    pub(super) const fn target_start(&self) -> u32 {
-        self.target_start
+    /// The target's first octet in the numbers of a segment with these flags.
+    pub(super) fn target_start(&self, flags: Flags) -> u32 {
+        self.target_start.wrapping_sub(self.target_base(flags))
+    }
+
+    /// Added to the target's numbers in a segment with these flags.
+    fn target_base(&self, flags: Flags) -> u32 {
+        let is_relative = self.are_relative && !flags.any(Flags::SYN);
+        if is_relative {
+            self.target_start.wrapping_sub(1)
+        } else {
+            0
+        }
+    }
+
+    /// The same for the peer's numbers.
+    fn peer_base(&self, flags: Flags) -> u32 {
+        let is_relative = self.are_relative && !flags.any(Flags::SYN);
+        if is_relative {
+            self.peer_start.map_or(0, |start| start.wrapping_sub(1))
+        } else {
+            0
+        }
     }
 
     fn blocks(blocks: &[SackBlock], offset: u32, add: bool) -> Vec<SackBlock> {
@@ -81,7 +107,11 @@ impl Numbers {
         if header.flags.any(Flags::SYN) {
             self.peer_start.get_or_insert(header.seq.wrapping_add(1));
         }
-        let target = self.target.unwrap_or(0);
+        let target = self
+            .target
+            .unwrap_or(0)
+            .wrapping_add(self.target_base(header.flags));
+        let base = self.peer_base(header.flags);
         let mut options = Vec::new();
         if let Options::List(items) = &header.options {
             for item in items {
@@ -90,6 +120,7 @@ impl Numbers {
         }
         let first = header
             .seq
+            .wrapping_add(base)
             .wrapping_add(u32::from(header.flags.any(Flags::SYN)));
         // Octets before the first octet of the stream are not part of it and may be arbitrary.
         let place = u64::from(first.wrapping_sub(self.peer_start.unwrap_or(1)));
@@ -112,7 +143,7 @@ impl Numbers {
         };
         let tcp = TcpHeader {
             ports,
-            seq: header.seq.wrapping_add(self.peer),
+            seq: header.seq.wrapping_add(base).wrapping_add(self.peer),
             ack: header.ack.map_or(0, |ack| ack.wrapping_add(target)),
             flags: header.flags,
             window: header.window.unwrap_or(0),
@@ -138,6 +169,51 @@ impl Numbers {
         Ok(out)
     }
 
+    /// Builds an ICMP error about a segment of the target, the oldest outstanding one unless the
+    /// script names one.
+    pub(super) fn write_icmp(
+        &self,
+        icmp: Icmp,
+        oldest: u32,
+        (version, ports): (Version, Ports),
+    ) -> Result<Vec<u8>, String> {
+        let [source, destination] = version.addresses();
+        let version = Version::between(destination, source).ok_or("addresses of two versions")?;
+        let ip = IpHeader {
+            version,
+            dscp: 0,
+            ecn: packet::Ecn::NotEct,
+            hop_limit: 64,
+        };
+        let header = TcpHeader {
+            ports: ports.swapped(),
+            seq: icmp
+                .seq
+                .unwrap_or(oldest)
+                .wrapping_add(self.target_base(Flags::ACK))
+                .wrapping_add(self.target.unwrap_or(0)),
+            ack: 0,
+            flags: Flags::ACK,
+            window: 0,
+            urgent: 0,
+        };
+        let mut quoted = Vec::new();
+        let packet = TcpPacket {
+            ip: &ip,
+            header: &header,
+            options: &[],
+            payload: Carried::Octets(&[]),
+        };
+        wire::encode_tcp(&packet, Prefix::whole(&mut quoted)).map_err(|error| error.to_string())?;
+        let error = match icmp.mtu {
+            Some(mtu) => wire::icmp::Error::TooBig { mtu: mtu.into() },
+            None => wire::icmp::Error::Unreachable { code: icmp.code },
+        };
+        error
+            .about(&quoted, source)
+            .ok_or_else(|| "no error may be sent about this packet".to_owned())
+    }
+
     fn write_option(&self, item: &Item, target: u32, out: &mut Vec<u8>) {
         match item {
             Item::Nop => TcpOption::Nop.write(out),
@@ -160,6 +236,21 @@ impl Numbers {
                 .write(out);
             }
             Item::AccEcn(accecn) => TcpOption::AccEcn(*accecn).write(out),
+            Item::FastOpen {
+                is_experimental,
+                cookie,
+            } => {
+                // A cookie may have a wrong length.
+                let header: &[u8] = if *is_experimental {
+                    &[254, 4, 0xf9, 0x89]
+                } else {
+                    &[34, 2]
+                };
+                let start = out.len();
+                out.extend_from_slice(header);
+                out[start + 1] += u8::try_from(cookie.len()).unwrap_or(0);
+                out.extend_from_slice(cookie);
+            }
             Item::Raw(octets) => out.extend_from_slice(octets),
         }
     }
@@ -173,7 +264,7 @@ impl Numbers {
         (version, ports): (Version, Ports),
     ) -> Result<Header, String> {
         let packet = take_apart(octets)?;
-        if packet.tcp.ports != ports.swapped() || !packet.ip.version.answers(&version) {
+        if !packet.is_from((version, ports)) {
             return Err("the target has sent a packet to somebody else".to_owned());
         }
         if packet.tcp.flags.any(Flags::SYN) && self.target.is_none() {
@@ -205,19 +296,29 @@ impl Numbers {
     }
 
     fn translate(&self, packet: &Packet<'_>) -> Header {
+        let flags = packet.tcp.flags;
+        let peer = self.peer.wrapping_add(self.peer_base(flags));
+        let target = self
+            .target
+            .unwrap_or(0)
+            .wrapping_add(self.target_base(flags));
         let items = packet.options.iter().map(|option| match option {
             TcpOption::Nop => Item::Nop,
             TcpOption::Mss(mss) => Item::Mss(*mss),
             TcpOption::WindowScale(shift) => Item::WindowScale(*shift),
             TcpOption::SackPermitted => Item::SackPermitted,
             TcpOption::Sack(n, blocks) => {
-                Item::Sack(Self::blocks(&blocks[..usize::from(*n)], self.peer, false))
+                Item::Sack(Self::blocks(&blocks[..usize::from(*n)], peer, false))
             }
             TcpOption::Timestamps(timestamps) => Item::Timestamps(
                 timestamps.value.wrapping_sub(self.timestamps.unwrap_or(0)),
                 timestamps.echo,
             ),
             TcpOption::AccEcn(accecn) => Item::AccEcn(*accecn),
+            TcpOption::FastOpen(option) => Item::FastOpen {
+                is_experimental: option.is_experimental(),
+                cookie: option.cookie().to_vec(),
+            },
             TcpOption::Unknown { kind, content } => {
                 let mut octets = Vec::new();
                 TcpOption::Unknown {
@@ -231,12 +332,12 @@ impl Numbers {
         let tcp = &packet.tcp;
         Header {
             flags: tcp.flags,
-            seq: tcp.seq.wrapping_sub(self.target.unwrap_or(0)),
+            seq: tcp.seq.wrapping_sub(target),
             len: u32::try_from(packet.payload.len()).expect("an IP packet"),
             ack: tcp
                 .flags
                 .any(Flags::ACK)
-                .then(|| tcp.ack.wrapping_sub(self.peer)),
+                .then(|| tcp.ack.wrapping_sub(peer)),
             window: Some(tcp.window),
             options: Options::List(items.collect()),
             ecn: Some(match packet.ip.ecn {
@@ -259,6 +360,11 @@ pub(super) struct Packet<'a> {
 }
 
 impl Packet<'_> {
+    /// Whether it belongs to the connection of packets to `version` and `ports`.
+    fn is_from(&self, (version, ports): (Version, Ports)) -> bool {
+        self.tcp.ports == ports.swapped() && self.ip.version.answers(&version)
+    }
+
     fn timestamp(&self) -> Option<u32> {
         self.options.iter().find_map(|option| match option {
             TcpOption::Timestamps(timestamps) => Some(timestamps.value),
@@ -284,6 +390,11 @@ pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
         options,
         payload,
     })
+}
+
+/// Whether a packet belongs to another connection than packets of `towards`.
+pub(super) fn is_foreign(octets: &[u8], towards: (Version, Ports)) -> bool {
+    take_apart(octets).is_ok_and(|packet| !packet.is_from(towards))
 }
 
 /// The two parts of a divided packet.

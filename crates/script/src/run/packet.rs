@@ -136,7 +136,10 @@ pub(super) fn check_payload(
         return Ok(());
     }
     let payload = take_apart(packet)?.payload;
-    let place = u64::from(header.seq.wrapping_sub(start));
+    let first = header
+        .seq
+        .wrapping_add(u32::from(header.flags.any(Flags::SYN)));
+    let place = u64::from(first.wrapping_sub(start));
     if place + u64::from(header.len) > written {
         return Err(format!(
             "the target has sent octets that were not written: `{header}`"

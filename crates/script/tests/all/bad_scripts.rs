@@ -79,11 +79,11 @@ fn mistakes_have_a_position_and_a_hint() {
         ),
         (
             "+0\n   soket() = 3",
-            "s.pkt:2:4: there is no call `soket`; expected one of socket, bind, listen, accept, connect, read, write, close, shutdown, setsockopt, getsockopt, send, sendto, fcntl; nearest is `socket`",
+            "s.pkt:2:4: there is no call `soket`; expected one of socket, bind, listen, accept, connect, read, write, close, shutdown, setsockopt, getsockopt, send, sendto, fcntl, sendmsg, writev, recv, recvfrom, recvmsg, readv, poll, epoll_create, epoll_create1, epoll_ctl, epoll_wait, ioctl, accept4; nearest is `socket`",
         ),
         (
             "+0 socket(...) = -1",
-            "s.pkt:1:20: expected the name of the error, such as `EAGAIN`, found the end of the script",
+            "s.pkt:1:1: expected -1; the call returns 0",
         ),
         (
             "+0 shutdown(3, SHUT_R) = 0",
@@ -128,8 +128,20 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:6: packetdrill's flags as numbers (`0x12`) are not supported: expected some of SFRPUEWA.",
         ),
         (
-            "+0 setsockopt(3, SOL_TCP, TCP_CONGESTION, \"reno\", 4) = 0",
-            "s.pkt:1:43: packetdrill's texts and structures as values of TCP_CONGESTION are not supported; `--cc=NAME` selects the congestion control",
+            "+0 setsockopt(3, SOL_TCP, TCP_REPAIR, {a=1}, 4) = 0",
+            "s.pkt:1:39: packetdrill's structures as values of TCP_REPAIR are not supported; expected a number, such as `[1]`",
+        ),
+        (
+            "+0 send(3, ..., 9, MSG_MOR) = 9",
+            "s.pkt:1:20: the constant `MSG_MOR` is not supported; nearest is `MSG_MORE`",
+        ),
+        (
+            "+0 poll([{fd=4, events=POLLIM}], 1, 0) = 1",
+            "s.pkt:1:24: the constant `POLLIM` is not supported; nearest is `POLLIN`",
+        ),
+        (
+            "+0 < S 0:0(0) win 9 <FO 123>",
+            "s.pkt:1:25: `123`: expected octets in hexadecimal, two digits each",
         ),
         (
             "+0 bind(3, {sa_family = AF_INET}, ...) = 0",
@@ -352,9 +364,13 @@ fn an_error_has_a_cause() {
     }
     for text in [
         "+0 `rm -rf /`",
-        "+0 poll(3) = 0",
+        "+0 splice(3) = 0",
         "--ip_version=ipv6",
         "+0 > icmp x",
+        "+0 < icmp time_exceeded",
+        "+0 sendmsg(3, {msg_iov(1)=[{..., 9}], msg_control=[]}, 0) = 9",
+        "+0 send(3, ..., 9, MSG_OOB) = 9",
+        "+0 ioctl(3, SIOCATMARK, [1]) = 0",
     ] {
         assert_eq!(cause(text), Cause::Unsupported, "{text}");
     }

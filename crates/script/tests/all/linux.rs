@@ -133,7 +133,7 @@ fn calls_block_until_their_time() {
 +0 read(3, ..., 1) = 0
 +0 close(3) = 0
 +0 > F. 1:1(0) ack 2001
-+0 write(3, ..., 1) = -1 EPIPE (Broken pipe)
++0 write(3, ..., 1) = -1 EBADF (Bad file descriptor)
 ";
     assert_eq!(carry_out(&text.replace(".04~+.2", "0~+.2")), Ok(()));
     let early = carry_out(&text.replace("0...0.1 read", "0...0.4 read"));

@@ -171,4 +171,4 @@ macro_rules! topics {
     };
 }
 
-topics! { close ecn flow_control habits handshake hostile rack receiver recovery spurious windows }
+topics! { calls close ecn fast_open flow_control habits handshake hostile rack receiver recovery spurious windows }

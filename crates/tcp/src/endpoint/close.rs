@@ -44,7 +44,8 @@ impl<B: Body> Endpoint<B> {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
-            let ack = self.state.is_synchronized().then(|| self.rcv.nxt.wire());
+            let answers = self.state.is_synchronized() || self.is_early();
+            let ack = answers.then(|| self.rcv.nxt.wire());
             let stamped = ack.is_some() && self.rcv.agreed.timestamps;
             self.want_reset(self.snd.nxt.wire(), ack, stamped);
         }
@@ -60,8 +61,7 @@ impl<B: Body> Endpoint<B> {
         self.transit(Event::Reset);
         self.snd.queue.end_stream();
         self.snd.recovery.discard();
-        self.rcv.cold.receive = None;
-        self.rcv.gaps = false;
+        self.rcv.end();
         self.stop();
     }
 

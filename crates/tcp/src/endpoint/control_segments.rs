@@ -114,14 +114,23 @@ impl<B: Body> Endpoint<B> {
 
     fn syn(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         let answers = self.state == State::SynReceived;
-        let retransmission = (!self.snd.recovery.is_idle()).then_some(RetransmitCause::Rto);
+        let early = self.is_early();
+        let again = if early {
+            self.snd.recovery.retries.expiries() > 0
+        } else {
+            !self.snd.recovery.is_idle()
+        };
+        let retransmission = again.then_some(RetransmitCause::Rto);
+        let additions = self.syn_additions(now, again);
         if retransmission.is_some() {
             // In a simultaneous open the SYN/ACK is the first of its kind.
             if self.cold.passive || self.snd.recovery.retries.expiries() > 0 {
                 self.note_retransmitted_syn();
             }
-            self.snd.recovery.on_syn_sent(now, self.snd.nxt);
-        } else {
+            if !early {
+                self.snd.recovery.on_syn_sent(now, self.snd.nxt);
+            }
+        } else if !early {
             self.snd.recovery.on_syn_sent(now, self.snd.nxt);
             self.snd.nxt += 1;
         }
@@ -133,7 +142,11 @@ impl<B: Body> Endpoint<B> {
             .rcv
             .ecn_syn_flags(answers, self.snd.recovery.retries.expiries());
         // RFC 9768 §3.2.3.2: in the first answer only.
-        let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
+        let accecn = if answers
+            && self.rcv.agreed.exact_ecn
+            && retransmission.is_none()
+            && additions.option.is_none()
+        {
             self.rcv.take_accecn(SYN_ACCECN_ROOM)
         } else {
             None
@@ -147,6 +160,7 @@ impl<B: Body> Endpoint<B> {
                 .then(|| s.window_shift()),
             sack_permitted: offers(s.sack, self.rcv.agreed.sack),
             accecn,
+            fast_open: additions.option,
         };
         let timestamps = offers(s.timestamps, self.snd.timestamps);
         let segment = if answers {
@@ -157,7 +171,7 @@ impl<B: Body> Endpoint<B> {
         let window = s.receive_window_of_syn(segment);
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt + window);
         *place = Segment {
-            seq: self.snd.peer.una().wire(),
+            seq: (self.snd.queue.first_octet() - 1).wire(),
             ack: if answers { self.rcv.nxt.wire() } else { 0 },
             window: u16::try_from(window).unwrap_or(u16::MAX),
             flags,
@@ -166,7 +180,7 @@ impl<B: Body> Endpoint<B> {
                 echo: if answers { self.rcv.ts_recent } else { 0 },
             }),
             options,
-            body: B::default(),
+            body: additions.body,
         };
         self.rcv.ack.sent();
         let size = place.ip_size();

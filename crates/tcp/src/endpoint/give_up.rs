@@ -44,10 +44,17 @@ impl<B: Body> Endpoint<B> {
 
     /// Ends the connection; a listener waits for the next SYN.
     pub(super) fn give_up(&mut self, now: Instant) {
-        if self.state == State::SynReceived && self.cold.passive {
+        if self.state == State::SynReceived && self.cold.passive && !self.is_early() {
             self.listen_again();
         } else {
             self.end(Ending::TimedOut, now);
+        }
+    }
+
+    /// An ICMP error about our SYN-ACK: a listener waits for the next SYN (RFC 5461 §4.1).
+    pub fn drop_request(&mut self) {
+        if self.state == State::SynReceived && self.cold.passive && !self.is_early() {
+            self.listen_again();
         }
     }
 

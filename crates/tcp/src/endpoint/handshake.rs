@@ -28,7 +28,7 @@ use anabranch_wire::{
 pub(super) const DEFAULT_MSS: u16 = 576 - 40;
 const DEFAULT_MSS_IPV6: u16 = 1280 - 60;
 /// Smallest MSS accepted from a peer: a smaller one would be an attack, not a path.
-const LEAST_MSS: u32 = 64;
+pub(super) const LEAST_MSS: u32 = 64;
 
 /// State of a SYN or SYN/ACK that was retransmitted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,6 +93,9 @@ impl<B: Body> Endpoint<B> {
         } else if flags.any(Flags::SYN) {
             self.accept_syn(now, segment, ecn);
             self.transit(Event::Syn);
+            if self.judge_syn(segment) {
+                self.begin_early(now, segment);
+            }
             self.want_syn();
             self.snd.restart_retransmission_timer(now);
         } else {
@@ -105,9 +108,14 @@ impl<B: Body> Endpoint<B> {
         let flags = segment.flags;
         let ack = self.snd.peer.una().near(segment.ack);
         let acknowledges = flags.any(Flags::ACK);
-        let acceptable = self.snd.peer.una() < ack && ack <= self.snd.nxt;
+        let acceptable = self.snd.peer.una() < ack && ack <= self.snd.nxt + self.carried();
         if acknowledges && !acceptable {
             self.refuse(Refusal::UnsentAck);
+            self.reset_against(segment);
+            return;
+        }
+        if acknowledges && !flags.any(Flags::RST) && self.echoes_wrongly(now, segment) {
+            self.refuse(Refusal::OldTimestamp);
             self.reset_against(segment);
             return;
         }
@@ -127,14 +135,39 @@ impl<B: Body> Endpoint<B> {
         if acknowledges {
             self.transit(Event::SynAck);
             self.rcv.ack.at_once();
-            self.wanted.ack = self.settings.segmentation.is_tso();
+            self.wanted.ack =
+                self.settings.segmentation.is_tso() && !self.acknowledges_with_data(ack);
             self.wanted.urgent |= self.wanted.ack;
+            self.on_fast_syn_ack(segment, ack);
             self.established(now, ack, segment);
+            if self.takes_syn_ack_data() {
+                let seq = self.rcv.nxt;
+                self.on_payload(now, segment, seq);
+            }
         } else {
             // Simultaneous open.
             self.transit(Event::Syn);
             self.want_syn();
         }
+    }
+
+    /// Whether a SYN-ACK echoes a timestamp that none of our SYNs had, where that is checked.
+    fn echoes_wrongly(&self, now: Instant, segment: &Segment<B>) -> bool {
+        let Some(timestamps) = segment.timestamps else {
+            return false;
+        };
+        if !self.settings.receiver.checks_echo_of_syn() || !self.settings.timestamps {
+            return false;
+        }
+        let opening = self.opening();
+        let sent = self.snd.recovery.board().get(0);
+        let first = match sent {
+            Some(_) if opening.again > 0 => opening.first,
+            Some(record) => timestamp(record.sent_at),
+            None => return false,
+        };
+        let age = timestamp(now).wrapping_sub(first);
+        timestamps.echo != 0 && timestamps.echo.wrapping_sub(first) > age
     }
 
     /// Takes the initial number and the options of the peer's SYN.

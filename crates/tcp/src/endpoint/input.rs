@@ -135,7 +135,9 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if flags.any(Flags::SYN) {
-            if self.state == State::SynReceived && seq + 1 == self.rcv.nxt && !flags.any(Flags::ACK)
+            if self.state == State::SynReceived
+                && self.is_own_syn(segment, seq)
+                && !flags.any(Flags::ACK)
             {
                 self.on_repeated_syn(now, segment, ecn);
                 return;
@@ -160,7 +162,8 @@ impl<B: Body> Endpoint<B> {
         // A segment that is not accepted must have no other effect: neither its timestamp nor its
         // count of marks is used.
         if self.state == State::SynReceived {
-            if !(self.snd.peer.una() < ack && ack <= self.snd.nxt) {
+            let least = self.snd.queue.first_octet();
+            if !(least <= ack && ack <= self.snd.nxt + self.carried()) {
                 self.refuse(Refusal::UnsentAck);
                 self.reset_against(segment);
                 return;
@@ -194,7 +197,15 @@ impl<B: Body> Endpoint<B> {
             if self.snd.ecn.on_handshake(segment) {
                 self.snd.read_ace(segment, self.snd.peer.una());
             }
-            self.established(now, ack, segment);
+            if self.began_early() {
+                self.confirm_early(now);
+                if !self.on_acknowledgment(now, segment) {
+                    return;
+                }
+            } else {
+                self.on_fast_syn_ack(segment, ack);
+                self.established(now, ack, segment);
+            }
         } else if !self.on_acknowledgment(now, segment) {
             return;
         }
@@ -207,7 +218,7 @@ impl<B: Body> Endpoint<B> {
     fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let due =
             self.snd.recovery.timer() == Timer::Retransmit && self.snd.recovery.deadline() <= now;
-        if due && self.cold.passive && self.has_no_retry_left() {
+        if due && self.cold.passive && !self.is_early() && self.has_no_retry_left() {
             // A listener that gives up at this moment listens again, and this is its next SYN.
             self.on_retransmission_timeout(now);
             self.on_segment_in_listen(now, segment, ecn);
@@ -261,6 +272,7 @@ impl<B: Body> Endpoint<B> {
                 false
             }
             Some(_) => true,
+            None if self.settings.receiver.accepts_missing_timestamp() => true,
             None => {
                 // RFC 7323 §3.2: drop silently.
                 self.refuse(Refusal::MissingTimestamp);
@@ -346,7 +358,7 @@ impl<B: Body> Endpoint<B> {
         if seq != self.rcv.nxt {
             self.refuse(Refusal::BlindReset);
             self.challenge(now);
-        } else if self.state == State::SynReceived && self.cold.passive {
+        } else if self.state == State::SynReceived && self.cold.passive && !self.is_early() {
             self.listen_again();
         } else if self.state != State::TimeWait {
             self.end(Ending::Reset, now);

@@ -58,7 +58,7 @@ impl<B: Body> Endpoint<B> {
         if self.rcv.ack.due() && self.rcv.gaps {
             return Some(self.rcv.acknowledgment(now, self.snd.nxt, place));
         }
-        if self.state.may_transmit() {
+        if self.state.may_transmit() || self.is_early() {
             let stream = self.snd.queue.stream();
             if self.snd.recovery.is_idle()
                 && self.snd.nxt >= self.snd.queue.end()

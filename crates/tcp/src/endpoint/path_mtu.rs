@@ -2,8 +2,11 @@
 
 use anabranch_core::{body::Body, units::Instant};
 
-use super::Endpoint;
+use std::sync::Arc;
+
+use super::{Endpoint, handshake::LEAST_MSS};
 use crate::state::State;
+use anabranch_wire::segment::{HEADERS, TIMESTAMPS_SIZE};
 
 impl<B: Body> Endpoint<B> {
     /// A router could not forward the segment with the number `seq`, because a packet may have at
@@ -14,6 +17,9 @@ impl<B: Body> Endpoint<B> {
             self.state,
             State::Closed | State::Listen | State::SynSent | State::SynReceived | State::TimeWait
         );
+        if self.state == State::SynSent {
+            return self.on_syn_too_big(seq, mtu);
+        }
         if !synchronized {
             return false;
         }
@@ -24,5 +30,24 @@ impl<B: Body> Endpoint<B> {
             self.rcv.smss = self.rcv.smss.min(self.snd.smss);
         }
         lowered
+    }
+
+    /// A router could not forward our SYN because of its data: it is sent again without (RFC 7413
+    /// §4.2.1), with the MSS of the path.
+    fn on_syn_too_big(&mut self, seq: u32, mtu: u32) -> bool {
+        let is_ours = self.snd.peer.una().wire() == seq;
+        let stamps = if self.settings.timestamps {
+            TIMESTAMPS_SIZE
+        } else {
+            0
+        };
+        let most = mtu.saturating_sub(HEADERS + stamps);
+        if !is_ours || self.carried() == 0 || most >= self.settings.mss || most < LEAST_MSS {
+            return false;
+        }
+        Arc::make_mut(&mut self.settings).mss = most;
+        self.want_syn();
+        self.snd.wake = true;
+        true
     }
 }

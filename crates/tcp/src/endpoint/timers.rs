@@ -23,6 +23,9 @@ impl<B: Body> Endpoint<B> {
                 Timer::Retransmit | Timer::RetransmitAtTick => {
                     self.on_retransmission_timeout(now);
                 }
+                Timer::Reorder | Timer::Probe if self.is_early() => {
+                    self.on_retransmission_timeout(now);
+                }
                 Timer::Reorder | Timer::Probe => self.snd.with_recovery(now, Recovery::on_timer),
                 Timer::Persist => {
                     if self.snd.peer.is_probing_over(self.settings.retries) {

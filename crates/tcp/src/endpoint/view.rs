@@ -18,6 +18,20 @@ use crate::{
 };
 use anabranch_congestion::Control;
 
+/// The options that both ends of a connection use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each option is on or off")]
+pub struct Agreed {
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// SACK (RFC 2018).
+    pub sack: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// ECN (RFC 3168, RFC 9768).
+    pub ecn: bool,
+}
+
 impl<B: Body> Endpoint<B> {
     /// The state of the connection.
     #[must_use]
@@ -36,6 +50,27 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn ended_at(&self) -> Option<Instant> {
         self.cold.ended().map(|(_, at)| at)
+    }
+
+    /// The options that both ends use.
+    #[must_use]
+    pub const fn agreed(&self) -> Agreed {
+        Agreed {
+            timestamps: self.rcv.agreed.timestamps,
+            sack: self.rcv.agreed.sack,
+            window_scaling: self.rcv.agreed.scaling,
+            ecn: self.rcv.agreed.ecn,
+        }
+    }
+
+    /// Whether the octet with the number `seq` is outstanding, or our SYN.
+    #[must_use]
+    pub fn is_outstanding(&self, seq: u32) -> bool {
+        let una = self.snd.peer.una();
+        let seq = una.near(seq);
+        let syn = self.snd.queue.first_octet() - 1;
+        seq >= una && seq < self.snd.nxt
+            || seq == syn && !self.state.is_synchronized() && self.snd.nxt > syn
     }
 
     /// Counters.

@@ -24,6 +24,8 @@ pub enum Receiver {
     ///   older.
     /// - Answers to unacceptable segments without data are limited as challenge ACKs are
     ///   (`tcp_invalid_ratelimit`).
+    /// - A segment without a timestamp is accepted although both ends use timestamps; a SYN-ACK that
+    ///   echoes none of those sent is answered with a reset.
     /// - A tuned window begins at 80 KiB, never exceeds the buffer, and is reduced by data beyond a
     ///   gap.
     Linux,
@@ -69,6 +71,19 @@ const FULL: u64 = 1_448;
 impl Receiver {
     const fn is_linux(self) -> bool {
         matches!(self, Self::Linux | Self::Linux6_12)
+    }
+
+    /// Whether a SYN-ACK that echoes no timestamp of our SYN is refused (Linux).
+    #[must_use]
+    pub const fn checks_echo_of_syn(self) -> bool {
+        self.is_linux()
+    }
+
+    /// Whether a segment without a timestamp is accepted although both ends use them (RFC 7323 §3.2
+    /// asks to drop it). Linux checks only timestamps that a segment has.
+    #[must_use]
+    pub const fn accepts_missing_timestamp(self) -> bool {
+        self.is_linux()
     }
 
     /// Whether an open connection answers an acknowledgment of data that was never sent (RFC 9293

@@ -48,12 +48,28 @@ impl<B: Body> Receiver<B> {
         body
     }
 
+    /// Returns at most `max` octets received in order, which stay available.
+    pub(crate) fn peek(&self, max: u64) -> B {
+        let receive = self.cold.receive.as_ref();
+        receive.map_or_else(B::default, |receive| receive.peek(max))
+    }
+
     /// Octets in order available for [`Self::read`].
     pub(crate) fn readable(&self) -> u64 {
         self.cold
             .receive
             .as_ref()
             .map_or(0, |receive| receive.unread())
+    }
+
+    /// The connection has ended: no more data arrives. Data in order can still be read.
+    pub(crate) fn end(&mut self) {
+        if self.readable() == 0 {
+            self.cold.receive = None;
+        } else if let Some(receive) = &mut self.cold.receive {
+            receive.forget_gaps();
+        }
+        self.gaps = false;
     }
 
     /// Selects whether the application takes all data at once (the default) or by [`Self::read`].

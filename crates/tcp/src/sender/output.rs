@@ -158,12 +158,21 @@ impl<B: Body> Sender<B> {
         let idle = self.recovery.is_idle();
         let send = if all {
             // The last of the data; with Nagle only if no data is outstanding, or with a FIN.
-            !self.settings.nagle || idle || !self.queue.is_open()
+            !self.queue.is_open() || !self.holds && (!self.nagle || idle || self.permits_small())
+        } else if self.queue.is_record_end(self.nxt + permitted) {
+            // The end of a record, with data after it.
+            true
         } else {
             // A part of the data fills the window: sent if it is half of the largest window.
             idle && permitted >= self.peer.half_of_largest()
         };
         send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
+    }
+
+    /// Minshall's variant of Nagle's algorithm, which Linux has: data waits only while a segment is
+    /// outstanding that was not full (draft-minshall-nagle-01).
+    fn permits_small(&self) -> bool {
+        self.settings.segmentation.is_tso() && self.queue.small_end() <= self.peer.una()
     }
 
     /// Data not sent before, with the FIN if it is the last.
@@ -327,6 +336,12 @@ impl<B: Body> Sender<B> {
                 self.wake = false;
             }
         } else if left == 0 {
+            if self.nagle && place.body.len() < self.smss {
+                self.queue.note_small(self.nxt);
+            }
+            if self.queue.next_record(self.nxt) && self.queue.unsent(self.nxt) > 0 {
+                return;
+            }
             if self.queue.end() <= self.nxt {
                 // RFC 9293 §3.8.2: no more data is ready.
                 place.flags |= Flags::PSH;
@@ -350,6 +365,12 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Option<Departure> {
+        if self.queue.next_record(self.nxt)
+            && let Some(len) = self.sendable()
+            && (in_flight == 0 || in_flight + u64::from(len) <= window)
+        {
+            return Some(self.transmit_rarely(now, len, rcv, place));
+        }
         let end = self.queue.end();
         if self.nxt == end && self.queue.is_closing() {
             // Measured of Linux 6.12 and 6.18: a lone FIN waits for cwnd as data does.
@@ -404,6 +425,10 @@ impl<B: Body> Sender<B> {
         rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Departure {
+        if self.nagle && len > 0 && len < self.smss {
+            let end = self.nxt + u64::from(len);
+            self.queue.note_small(end);
+        }
         self.transmit_new(now, len, rcv, place)
     }
 

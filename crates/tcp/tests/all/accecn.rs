@@ -166,6 +166,7 @@ fn reordered_duplicates_report_no_marks() {
                 window_scale: Some(7),
                 sack_permitted: true,
                 accecn: None,
+                fast_open: None,
             },
             ..Segment::default()
         };

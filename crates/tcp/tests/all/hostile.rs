@@ -37,6 +37,7 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
                         window_scale,
                         sack_permitted,
                         accecn: None,
+                        fast_open: None,
                     }
                 }),
             (any::<u8>(), proptest::array::uniform4((number(), number()))).prop_map(
@@ -182,6 +183,7 @@ fn peers_syn() -> Segment<Length> {
             window_scale: Some(7),
             sack_permitted: true,
             accecn: None,
+            fast_open: None,
         },
         ..Segment::default()
     }
@@ -513,6 +515,12 @@ proptest! {
                 Guess::NoTimestamp => Refusal::MissingTimestamp,
                 Guess::OldTimestamp => Refusal::OldTimestamp,
             };
+            // Linux accepts a segment without a timestamp; its profile is not tried with one.
+            if matches!(guess, Guess::NoTimestamp)
+                && net.ends[to].settings().receiver.accepts_missing_timestamp()
+            {
+                continue;
+            }
             let before = net.ends[to].refusals();
             let window_before = net.ends[to].snapshot();
             net.ends[to].on_segment(net.now, &wrong, Ecn::NotEct);

@@ -56,6 +56,7 @@ fn recoveries(control: &Config, data: &str) -> u64 {
             window_scale: Some(2),
             sack_permitted: false,
             accecn: None,
+            fast_open: None,
         },
         body: Length(0),
     };

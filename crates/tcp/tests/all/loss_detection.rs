@@ -589,6 +589,7 @@ fn no_probe_before_the_first_round_trip_time() {
         window_scale: Some(7),
         sack_permitted: true,
         accecn: None,
+        fast_open: None,
     };
     s.end.on_segment(ms(1040), &answer, Ecn::NotEct);
     s.left();

@@ -6,6 +6,7 @@ mod connection;
 mod control;
 mod counted_deliveries;
 mod dctcp_ecn;
+mod fast_open;
 mod flow_control;
 mod hostile;
 mod hot;

@@ -37,6 +37,7 @@ fn open(settings: &Settings, config: &Config, role: Role) -> Endpoint<Length> {
             window_scale: None,
             sack_permitted: true,
             accecn: None,
+            fast_open: None,
         },
         body: Length(0),
     };

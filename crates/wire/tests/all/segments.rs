@@ -5,8 +5,8 @@ use anabranch_core::{
     packet::Ecn,
 };
 use anabranch_wire::{
-    self as wire, AccEcn, DecodeError, Discards, EncodeError, Flags, IpHeader, Options, Ports,
-    Prefix, SackBlock, Segment, TcpOption, Timestamps, Version,
+    self as wire, AccEcn, DecodeError, Discards, EncodeError, FastOpen, Flags, IpHeader, Options,
+    Ports, Prefix, SackBlock, Segment, TcpOption, Timestamps, Version,
     accecn::{Counter, Order},
 };
 use proptest::prelude::*;
@@ -67,6 +67,13 @@ fn any_ip() -> impl Strategy<Value = IpHeader> {
     )
 }
 
+fn any_fast_open() -> impl Strategy<Value = FastOpen> {
+    let cookie = prop::collection::vec(any::<u8>(), 0..=16);
+    (cookie, any::<bool>()).prop_filter_map("a length of no cookie", |(cookie, experimental)| {
+        FastOpen::new(&cookie).map(|option| option.experimental(experimental))
+    })
+}
+
 fn any_accecn() -> impl Strategy<Value = AccEcn> {
     let order = prop_oneof![Just(Order::Ect0First), Just(Order::Ect1First)];
     (order, prop::collection::vec(any::<u32>(), 0..=3))
@@ -80,13 +87,18 @@ fn any_dress() -> impl Strategy<Value = (Flags, Options, Option<Timestamps>)> {
         prop::option::of(any::<u8>()),
         any::<bool>(),
         prop::option::of(any_accecn()),
+        prop::option::of(any_fast_open()),
     )
-        .prop_map(|(mss, window_scale, sack_permitted, accecn)| Options::Syn {
-            mss,
-            window_scale,
-            sack_permitted,
-            accecn,
-        });
+        .prop_map(
+            |(mss, window_scale, sack_permitted, accecn, fast_open)| Options::Syn {
+                mss,
+                window_scale,
+                sack_permitted,
+                // Both may leave no room for the other options.
+                accecn: accecn.filter(|_| fast_open.is_none()),
+                fast_open,
+            },
+        );
     let block = (any::<u32>(), any::<u32>()).prop_map(|(left, right)| SackBlock { left, right });
     let blocks = (1_u8..=4, prop::array::uniform4(block)).prop_map(|(n, mut blocks)| {
         blocks[usize::from(n)..].fill(SackBlock::default());
@@ -171,12 +183,12 @@ proptest! {
     /// `etherparse` reads the values that were written, checksums included.
     #[test]
     fn another_parser_reads_the_same(ip in any_ip(), segment in any_segment()) {
-        // `etherparse` does not support AccECN.
+        // `etherparse` supports neither AccECN nor Fast Open.
         let known = match segment.options {
             Options::AccEcn(_) => Options::None,
             Options::SackAccEcn(n, [a, b, c], _) => Options::Sack(n, [a, b, c, SackBlock::default()]),
             Options::Syn { mss, window_scale, sack_permitted, .. } => {
-                Options::Syn { mss, window_scale, sack_permitted, accecn: None }
+                Options::Syn { mss, window_scale, sack_permitted, accecn: None, fast_open: None }
             }
             other => other,
         };
@@ -294,6 +306,7 @@ fn a_syn_in_octets() {
             window_scale: Some(7),
             sack_permitted: true,
             accecn: None,
+            fast_open: None,
         },
         body: Length(0),
     };

@@ -65,6 +65,16 @@ pub struct TcpInfo {
     pub is_send_buffer_full: bool,
     /// Duplicates reported by the peer (DSACK, RFC 2883).
     pub dsack_dups: u32,
+    /// Segments that have arrived, as far as the peer has acknowledged them.
+    pub delivered: u32,
+    /// The MSS that this end advertises.
+    pub advmss: u32,
+    /// Doublings of the retransmission timeout.
+    pub backoff: u8,
+    /// Window probes without an answer.
+    pub probes: u8,
+    /// Segments by which a packet may be late without being lost.
+    pub reordering: u32,
     /// Timeouts (Linux 6.7 and later).
     pub total_rto: u16,
     /// Whether the kernel reports `total_rto`.
@@ -111,7 +121,12 @@ impl TcpInfo {
         Ok(Self {
             state: octets[0],
             ca_state: octets[1],
+            probes: octets[3],
+            backoff: octets[4],
             options: octets[5],
+            advmss: u32_at(84),
+            reordering: u32_at(88),
+            delivered: u32_at(192),
             rto_us: u32_at(8),
             snd_mss: u32_at(16),
             unacked: u32_at(24),

@@ -297,6 +297,15 @@ impl Target for Wrong {
     fn sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
         self.inner.sysctl(name, value)
     }
+    fn has(&self, name: &str) -> bool {
+        self.inner.has(name)
+    }
+    fn forget_cookies(&mut self) {
+        self.inner.forget_cookies();
+    }
+    fn connection(&self) -> u64 {
+        self.inner.connection()
+    }
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
         self.inner.call(now, request)
     }

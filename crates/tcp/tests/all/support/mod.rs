@@ -315,6 +315,7 @@ fn without_accecn(options: Options) -> Options {
             window_scale,
             sack_permitted,
             accecn: None,
+            fast_open: None,
         },
         other => other,
     }

@@ -77,6 +77,7 @@ pub fn established(s: &Settings) -> Endpoint<Length> {
             window_scale: None,
             sack_permitted: s.sack,
             accecn: None,
+            fast_open: None,
         },
         body: Length(0),
     };

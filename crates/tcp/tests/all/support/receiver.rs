@@ -45,6 +45,7 @@ impl Receiver {
             window_scale: Some(9),
             sack_permitted: true,
             accecn: None,
+            fast_open: None,
         };
         let mut answer = receiver.segment(Instant::from_millis(50), 0, 0, 0);
         (answer.seq, answer.flags, answer.options) = (0, Flags::SYN | Flags::ACK, offer);

@@ -79,6 +79,7 @@ impl Sender {
             window_scale: Some(7),
             sack_permitted: settings.sack,
             accecn: None,
+            fast_open: None,
         };
         sender.end.on_segment(ms(40), &answer, Ecn::NotEct);
         assert!(sender.left().is_empty());
