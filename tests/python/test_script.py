@@ -145,7 +145,9 @@ def test_other_differences(anabranch: Call, script: Path, right: str, wrong: str
         (
             "+0 soket() = 3\n",
             "error: s.pkt:1:4: there is no call `soket`; expected one of socket, bind, listen, accept, connect, read, "
-            "write, close, shutdown, setsockopt, getsockopt, send, sendto, fcntl, sendmsg, writev, recv, recvfrom, recvmsg, readv, poll, epoll_create, epoll_create1, epoll_ctl, epoll_wait, ioctl, accept4; nearest is `socket`\n"
+            "write, close, shutdown, setsockopt, getsockopt, send, sendto, fcntl, "
+            "sendmsg, writev, recv, recvfrom, recvmsg, readv, poll, epoll_create, epoll_create1, "
+            "epoll_ctl, epoll_wait, ioctl, accept4; nearest is `socket`\n"
             "  1 | +0 soket() = 3\n    |    ^\n",
         ),
         (

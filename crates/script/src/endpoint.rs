@@ -8,7 +8,8 @@ mod figures;
 mod socket;
 mod switches;
 
-use std::{collections::VecDeque, net::Ipv4Addr, sync::Arc};
+use core::net::Ipv4Addr;
+use std::{collections::VecDeque, sync::Arc};
 
 use anabranch_congestion::{self as cc};
 use anabranch_core::{
@@ -59,14 +60,14 @@ pub struct EndpointTarget {
     host: HostSettings,
     /// Octets of the largest IPv4 packet, as set.
     mtu: Option<u32>,
-    /// Those of the profile's segments; `None` if a switch sets the MSS.
+    /// MTU of the profile's segments; `None` if a switch sets the MSS.
     default_mtu: Option<u32>,
     now: Duration,
     /// By their handles.
     descriptors: Vec<Descriptor>,
     /// The socket of the connection that packets and figures are about.
     current: Option<usize>,
-    /// Connections so far.
+    /// Number of connections that have begun.
     connections: u64,
     fast_open: fast_open::Host,
     /// Options of a connection that were set before it (see [`Target::announce`]).
@@ -176,7 +177,7 @@ impl EndpointTarget {
         Answer::Value(i64::try_from(self.descriptors.len() - 1).expect("few descriptors"))
     }
 
-    /// The connection of this socket begins. Ports tell it from earlier ones: that of the peer, if it
+    /// The connection of this socket begins. A port distinguishes it from earlier ones: the port of the peer, if it
     /// opens the connection, or that of the host.
     fn begin(&mut self, place: usize, listens: bool) {
         let step = u16::try_from(self.connections % 1000).expect("below 1000");
@@ -209,8 +210,8 @@ impl EndpointTarget {
     fn permit_fast_open(&mut self, place: usize) {
         let source = self.towards.0.addresses();
         let addresses = source.map(|address| match address {
-            std::net::IpAddr::V4(v4) => v4.octets(),
-            std::net::IpAddr::V6(_) => [0; 4],
+            core::net::IpAddr::V4(v4) => v4.octets(),
+            core::net::IpAddr::V6(_) => [0; 4],
         });
         let Some(Descriptor::Socket(socket)) = self.descriptors.get_mut(place) else {
             return;

@@ -277,7 +277,7 @@ impl Parser<'_> {
         Ok(Some((at, name, value)))
     }
 
-    /// Parses an address. One of IPv6 has no effect: packets are those of IPv4.
+    /// Parses an address. An IPv6 address has no effect: packets are IPv4.
     fn address(
         &mut self,
         at: Position,
@@ -295,11 +295,11 @@ impl Parser<'_> {
         if self.tokens[..self.next]
             .last()
             .is_some_and(|(_, last)| *last == Token::Sign(":"))
-            || value.parse::<std::net::Ipv4Addr>().is_err() && value.contains('.')
+            || value.parse::<core::net::Ipv4Addr>().is_err() && value.contains('.')
         {
             return Err(self.error_at(value_at, format!("`{value}`: expected an address")));
         }
-        let is_v4 = value.parse::<std::net::Ipv4Addr>().is_ok();
+        let is_v4 = value.parse::<core::net::Ipv4Addr>().is_ok();
         Ok(is_v4.then_some((at, name, value)))
     }
 

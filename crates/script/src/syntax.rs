@@ -91,7 +91,7 @@ pub enum Setting {
     SegmentsAlone,
     /// `A || B`: the second settings if the target does not have the first.
     Either(Vec<Setting>, Vec<Setting>),
-    /// `ip tcp_metrics flush all`: cookies of Fast Open are forgotten.
+    /// `ip tcp_metrics flush all`: cookies of Fast Open are discarded.
     ForgetCookies,
 }
 
@@ -300,7 +300,7 @@ pub enum OptionValue {
     Linger(Option<u32>),
 }
 
-/// What `ioctl` measures.
+/// Queue that `ioctl` measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
     /// `SIOCINQ`: octets to read.

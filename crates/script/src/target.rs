@@ -96,7 +96,7 @@ pub trait Target {
     /// Takes a socket option that the script sets on a connection before it writes, ahead of the
     /// first event. A target that can set it at its time ignores this.
     fn announce(&mut self, _name: &str, _value: i64) {}
-    /// Forgets the cookies of Fast Open that connections have learned.
+    /// Discards the cookies of Fast Open that connections have learned.
     fn forget_cookies(&mut self);
     /// Executes a socket call at `now`.
     ///

@@ -159,7 +159,7 @@ impl EndpointTarget {
             return Ok(Err("EINVAL"));
         }
         let answer = socket.set_option(name, value, is_announced)?;
-        // Options of a listener are those of its next connection.
+        // The next connection takes over the options of its listener.
         if socket.listens && socket.state() == Some(State::Listen) {
             socket.make(Role::Passive, &host);
             self.permit_fast_open(place);

@@ -83,7 +83,7 @@ impl Epoll {
         self.ready.retain(|ready| *ready != handle);
     }
 
-    /// A socket wakes those that wait for `events`.
+    /// A socket reports `events` to its waiters.
     pub(super) fn wake(&mut self, handle: i64, events: u32) {
         let one = self.watched.iter().find(|one| one.handle == handle);
         if one.is_some_and(|one| one.interest() & events != 0) {

@@ -116,14 +116,14 @@ impl Host {
         }
     }
 
-    /// Forgets what SYN-ACKs have told.
+    /// Discards the cookie and the MSS.
     pub(super) fn forget(&mut self) {
         (self.cookie, self.mss) = (None, None);
         self.attempt = Attempt::default();
     }
 
-    /// What a listener accepts. `listens` says whether the application has permitted it
-    /// (`TCP_FASTOPEN`), `own` is the secret of the socket, and the addresses are those of a SYN.
+    /// Policy of a listener. `listens` is set if the application has permitted it
+    /// (`TCP_FASTOPEN`), `own` is the secret of the socket, and `addresses` are the source and the destination of a SYN.
     pub(super) fn server(
         &self,
         listens: bool,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_those_of_linux() {
+    fn cookies_match_linux() {
         let host = Host {
             bits: 0x403,
             ..Host::default()

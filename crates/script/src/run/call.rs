@@ -277,7 +277,8 @@ impl Runner<'_> {
             _ => None,
         };
         if let Some((name, wanted)) = measured {
-            if value != *wanted {
+            // A number of 32 bits may be written without its sign.
+            if (value ^ *wanted) & 0xffff_ffff != 0 {
                 let message = format!("expected {name} to be {wanted}; it is {value}");
                 return Err(self.returned(at, message, wanted.to_string(), value.to_string()));
             }

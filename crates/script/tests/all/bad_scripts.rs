@@ -132,8 +132,8 @@ fn mistakes_have_a_position_and_a_hint() {
             "s.pkt:1:39: packetdrill's structures as values of TCP_REPAIR are not supported; expected a number, such as `[1]`",
         ),
         (
-            "+0 send(3, ..., 9, MSG_MOR) = 9",
-            "s.pkt:1:20: the constant `MSG_MOR` is not supported; nearest is `MSG_MORE`",
+            "+0 send(3, ..., 9, MSG_MOREE) = 9",
+            "s.pkt:1:20: the constant `MSG_MOREE` is not supported; nearest is `MSG_MORE`",
         ),
         (
             "+0 poll([{fd=4, events=POLLIM}], 1, 0) = 1",
@@ -173,7 +173,7 @@ fn mistakes_have_a_position_and_a_hint() {
         ),
         (
             "+0 < S 0:0(0) win 9 <mms 3>",
-            "s.pkt:1:22: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, ECN, raw; nearest is `mss`",
+            "s.pkt:1:22: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, ECN, FO, FOEXP, raw; nearest is `mss`",
         ),
         (
             "+0 < S 0:0(0) win 9 <...>",

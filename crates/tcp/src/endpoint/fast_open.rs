@@ -28,7 +28,7 @@ pub struct FastOpenClient {
     pub writer_waits: bool,
 }
 
-/// What a listener accepts (RFC 7413 §4.2.2).
+/// Policy of a listener (RFC 7413 §4.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FastOpenServer {
     /// The cookie of the client's address.
@@ -90,7 +90,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The results of Fast Open so far.
+    /// The results of Fast Open.
     #[must_use]
     pub fn fast_open(&self) -> FastOpenOutcome {
         let opening = self.cold.fast_open();

@@ -114,22 +114,22 @@ impl Path {
     }
 }
 
-fn server() -> Option<FastOpenServer> {
-    Some(FastOpenServer {
+fn server() -> FastOpenServer {
+    FastOpenServer {
         cookie: cookie(1),
         older: Some(cookie(2)),
         without_cookie: false,
-    })
+    }
 }
 
 #[test]
 fn a_cookie_saves_one_round_trip_of_a_request() {
-    let mut first = Path::new(server());
+    let mut first = Path::new(Some(server()));
     first.open(Some(FastOpen::REQUEST));
     let without = first.time_of_request();
     let learned = first.client().cookie;
     assert_eq!(learned, Some(cookie(1)));
-    let mut second = Path::new(server());
+    let mut second = Path::new(Some(server()));
     second.open(learned);
     let with = second.time_of_request();
     assert_eq!((without, with), (ONE_WAY * 3, ONE_WAY));
@@ -138,7 +138,7 @@ fn a_cookie_saves_one_round_trip_of_a_request() {
 
 #[test]
 fn a_wrong_cookie_costs_no_round_trip_and_brings_the_right_one() {
-    let mut path = Path::new(server());
+    let mut path = Path::new(Some(server()));
     path.open(Some(cookie(9)));
     assert_eq!(path.time_of_request(), ONE_WAY * 3);
     assert_eq!(path.client().cookie, Some(cookie(1)));
@@ -147,7 +147,7 @@ fn a_wrong_cookie_costs_no_round_trip_and_brings_the_right_one() {
 
 #[test]
 fn the_cookie_of_the_older_secret_is_accepted_and_replaced() {
-    let mut path = Path::new(server());
+    let mut path = Path::new(Some(server()));
     path.open(Some(cookie(2)));
     assert_eq!(path.time_of_request(), ONE_WAY);
     path.flush();
@@ -172,7 +172,7 @@ fn a_server_without_fast_open_takes_data_after_the_handshake() {
 
 #[test]
 fn a_retransmitted_syn_has_neither_option_nor_data() {
-    let mut path = Path::new(server());
+    let mut path = Path::new(Some(server()));
     path.drops = |to, segment| to == 1 && segment.options.fast_open().is_some();
     path.open(Some(cookie(1)));
     let second = Duration::from_secs(1);
