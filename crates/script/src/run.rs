@@ -48,6 +48,7 @@ pub fn run(script: &Script, target: &mut dyn Target, offset: u32) -> Result<(), 
         floor: Duration::ZERO,
         sent: VecDeque::new(),
         offset,
+        has_begun: false,
         numbers: Numbers::new(offset, script.is_for_linux),
         connection: 0,
         writer: None,
@@ -103,6 +104,8 @@ struct Runner<'a> {
     floor: Duration,
     /// Packets sent by the target and not expected yet.
     sent: VecDeque<(Duration, Vec<u8>)>,
+    /// An event other than a command has begun.
+    has_begun: bool,
     /// Added to the peer's numbers.
     offset: u32,
     numbers: Numbers,
@@ -159,6 +162,16 @@ impl Runner<'_> {
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Error> {
+        // Commands that set up a host take no time of the script: a target with a real clock starts it
+        // with the first other event.
+        let is_setup = !self.has_begun && event.when == When::After(Duration::ZERO);
+        if let (Action::Command(settings), true) = (&event.action, is_setup) {
+            return settings
+                .iter()
+                .try_for_each(|setting| self.set(setting))
+                .map_err(|message| self.error(event.at, message));
+        }
+        self.has_begun = true;
         let (first, last) = match event.when {
             When::At(at) => (at, at),
             When::After(wait) => (self.now + wait, self.now + wait),
