@@ -54,7 +54,8 @@ RIGHT = (
            "{} paths; with SACK {}; median error {}", "python validation/kernel/random_paths.py --kernel"),
     Figure("60 paths that fail or change beside Linux 6.12: goodput alike (target: 90 %)",
            "validation/changing-paths.md",
-           r"in at least 90% of the paths \| (\d+ of \d+).*?the same, outages .*?\| (\d+ of \d+).*?of goodput.*?\| ([\d.]+%)",
+           r"in at least 90% of the paths \| (\d+ of \d+).*?the same, outages .*?\| (\d+ of \d+).*?"
+           r"of goodput.*?\| ([\d.]+%)",
            "{} paths; outages {}; median error {}", "python validation/kernel/changing_paths.py --kernel"),
     Figure("Eight controls beside Linux: mean cwnd and mean RTT within 5 %", "validation/linux-controls.md",
            r"mean cwnd: within 5 % .*?\| (\d+ of \d+).*?mean RTT: within 5 %.*?\| (\d+ of \d+)",
