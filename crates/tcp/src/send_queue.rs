@@ -126,8 +126,8 @@ pub(crate) struct SendQueue<B> {
     /// [`Instant::NEVER`] if it waits.
     writes_until: Instant,
     /// SND.UNA when the buffer was found full, until the application has written again; for
-    /// delivery-rate samples.
-    blocked_at: Option<Seq>,
+    /// delivery-rate samples. [`Seq::END`] otherwise: every endpoint has this field.
+    blocked_at: Seq,
     /// End of the chunk that is being sent; at or below SND.NXT it has to be measured.
     chunk_end: Seq,
     /// Created by the end of a record (`MSG_EOR`), or by a small segment with Nagle's algorithm.
@@ -149,7 +149,7 @@ impl<B: Body> SendQueue<B> {
             write_edge: iss,
             refill_at: iss,
             writes_until: Instant::NEVER,
-            blocked_at: None,
+            blocked_at: Seq::END,
             chunk_end: Seq::START,
             rare: None,
         }
@@ -427,21 +427,20 @@ impl<B: Body> SendQueue<B> {
     }
 
     /// Notes that the send buffer is full.
-    pub(crate) const fn on_blocked(&mut self, una: Seq) {
-        if self.blocked_at.is_none() {
-            self.blocked_at = Some(una);
+    pub(crate) fn on_blocked(&mut self, una: Seq) {
+        if self.blocked_at == Seq::END {
+            self.blocked_at = una;
         }
     }
 
     /// The application has written. Returns whether the send buffer was full before.
-    pub(crate) const fn end_block(&mut self) -> bool {
-        self.blocked_at.take().is_some()
+    pub(crate) fn end_block(&mut self) -> bool {
+        std::mem::replace(&mut self.blocked_at, Seq::END) != Seq::END
     }
 
     /// Whether the send buffer was full and a third of it has become free since.
     pub(crate) fn has_third_free(&self, una: Seq) -> bool {
-        self.blocked_at
-            .is_some_and(|blocked| 3 * una.since(blocked) >= self.capacity)
+        self.blocked_at != Seq::END && 3 * una.since(self.blocked_at) >= self.capacity
     }
 
     /// Whether the initial buffer exceeds an early chunk: then the next chunk is complete before
