@@ -285,13 +285,16 @@ def bufferbloat(rng: random.Random) -> str:
 
 
 def delayed_ack(rng: random.Random) -> str:
-    """Writes of full segments and a part, each with a delayed acknowledgment: Nagle's algorithm waits for it."""
+    """Writes of full segments and a part, each with a delayed acknowledgment: Nagle's algorithm waits for it.
+
+    With segmentation offload the profile has Linux's variant (Minshall), which waits for short segments only.
+    """
     path = draw(rng, delay=(1, 8))
     # An odd number of full segments leaves one whose acknowledgment is delayed (RFC 5681 §4.2). A pause as long as the
     # retransmission timeout would put the receiver into quickack mode.
     size = rng.choice([1, 3]) * 1448 + rng.randint(50, 900)
     path.flow = (
-        "transport = { nagle = true }\n"
+        'transport = { nagle = true, segmentation = "none" }\n'
         f'workload = {{ kind = "paced", rate = "{size * 8 / rng.uniform(80, 150):.3f} kbit/s", '
         f'payload = "{size} bytes" }}'
     )
