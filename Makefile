@@ -210,7 +210,7 @@ docs: dev ## Build the documentation site into site/, strictly
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
-FUZZ_TARGETS := scenario capture diagnose diagnose_segments lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner qlog recording tunnel wire
+FUZZ_TARGETS := scenario capture diagnose diagnose_segments lacpdu fec gateway_control gateway_data gateway_handshake gateway_inner qlog recording script tunnel wire
 
 fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60) each
 	for target in $(FUZZ_TARGETS); do \

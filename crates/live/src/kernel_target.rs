@@ -79,7 +79,7 @@ pub struct KernelTarget {
     connection: Option<usize>,
     /// Addresses of the host and of the peer that the script plays.
     addresses: [Ipv4Addr; 2],
-    /// Connections so far, and ports of packets to the last one.
+    /// Number of connections, and ports of packets to the last one.
     connections: u64,
     ports: Ports,
     congestion: String,

@@ -69,6 +69,7 @@ pub fn parse_with(
         next: 0,
         file,
         files,
+        depth: 0,
         is_for_linux: false,
         has_timestamp_tick: false,
     };
@@ -113,9 +114,16 @@ pub(crate) struct Parser<'a> {
     next: usize,
     file: &'a str,
     files: &'a BTreeMap<String, String>,
+    /// Values around the next token.
+    depth: u32,
     is_for_linux: bool,
     has_timestamp_tick: bool,
 }
+
+/// Values within one another, at most. Each takes a frame of the stack when it is parsed.
+const MAX_DEPTH: u32 = 32;
+/// Operators of an expression, at most.
+const MAX_OPERATORS: u32 = 256;
 
 impl Parser<'_> {
     fn peek(&self) -> &Token {
@@ -151,6 +159,16 @@ impl Parser<'_> {
     }
     fn is_sign(&self, sign: &str) -> bool {
         matches!(self.peek(), Token::Sign(found) if *found == sign)
+    }
+    /// Parses a part of a value.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.error(format!("values are nested more than {MAX_DEPTH} deep")));
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
     }
     fn take_sign(&mut self, sign: &str) -> bool {
         let found = self.is_sign(sign);
@@ -550,7 +568,13 @@ impl Parser<'_> {
             return self.side();
         };
         let mut left = self.joined(rest)?;
+        let mut count = 0;
         while let Some((_, operator)) = first.iter().find(|(sign, _)| self.is_sign(sign)) {
+            count += 1;
+            if count > MAX_OPERATORS {
+                let message = format!("an expression has more than {MAX_OPERATORS} operators");
+                return Err(self.error(message));
+            }
             self.advance();
             let right = self.joined(rest)?;
             left = Value::Joined(*operator, Box::new((left, right)));
@@ -560,7 +584,7 @@ impl Parser<'_> {
 
     fn side(&mut self) -> Result<Value, Error> {
         if self.take_sign("(") {
-            let value = self.value()?;
+            let value = self.nested(Self::value)?;
             self.sign(")")?;
             return Ok(value);
         }

@@ -237,8 +237,8 @@ impl Before {
         }
     }
 
-    /// The same prefix of an earlier peer that is not in the same group. All peers that have been
-    /// checked with a prefix are in one group, so the first stands for them.
+    /// The same prefix of an earlier peer that is not in the same group. All earlier peers with a prefix
+    /// are in one group, so that it suffices to compare with the first.
     fn taken<'a>(
         &self,
         prefix: Prefix,

@@ -67,8 +67,8 @@ impl KernelTarget {
         Ok(socket)
     }
 
-    /// A socket listens or connects: binds it, because scripts contain no addresses. Ports tell the
-    /// connection from earlier ones: that of the peer if it opens the connection, or that of the host.
+    /// A socket listens or connects: binds it, because scripts contain no addresses. A port distinguishes
+    /// the connection from earlier ones: the peer's if it opens the connection, or the host's.
     fn begin(&mut self, handle: i64, listens: bool) -> Result<(), Errno> {
         if self.entry(handle)?.is_bound {
             return Ok(());

@@ -61,26 +61,28 @@ impl Parser<'_> {
             return Ok(Data::Text(text));
         }
         if self.take_sign("[") {
-            let mut elements = Vec::new();
-            while !self.take_sign("]") {
-                if !elements.is_empty() {
-                    self.sign(",")?;
-                }
-                elements.push(self.data()?);
-            }
-            return Ok(Data::List(elements));
+            return Ok(Data::List(self.listed("]", Self::data)?));
         }
         if self.take_sign("{") {
-            let mut members = Vec::new();
-            while !self.take_sign("}") {
-                if !members.is_empty() {
-                    self.sign(",")?;
-                }
-                members.push(self.member()?);
-            }
-            return Ok(Data::Structure(members));
+            return Ok(Data::Structure(self.listed("}", Self::member)?));
         }
         self.flags_of("").map(Data::Number)
+    }
+
+    /// Parses what a list or a structure contains, and its end.
+    fn listed<T>(
+        &mut self,
+        end: &str,
+        parse: impl Fn(&mut Self) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut parts = Vec::new();
+        while !self.take_sign(end) {
+            if !parts.is_empty() {
+                self.sign(",")?;
+            }
+            parts.push(self.nested(&parse)?);
+        }
+        Ok(parts)
     }
 
     /// Parses a member: `NAME=VALUE`, `NAME(…)=VALUE`, or a value without a name.

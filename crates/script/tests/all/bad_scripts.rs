@@ -407,6 +407,33 @@ fn a_difference_has_the_fields_of_both_sides() {
     );
 }
 
+/// Nested values take a frame of the stack each.
+#[test]
+fn deep_and_long_values_are_refused() {
+    let deep =
+        |open: &str, close: &str| format!("{}1{}", open.repeat(90_000), close.repeat(90_000));
+    let socket = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 ";
+    for text in [
+        format!("{socket}sendmsg(3, {}, 0) = 0", deep("{msg_iov=", "}")),
+        format!("{socket}sendmsg(3, {{msg_iov={}}}, 0) = 0", deep("[", "]")),
+        format!("{socket}%{{ assert {} == 1 }}%", deep("(", ")")),
+    ] {
+        let told = carry_out(&text).expect_err("it is too deep");
+        assert!(
+            told.contains("values are nested more than 32 deep"),
+            "{}",
+            &told[..200]
+        );
+    }
+    let long = format!("{socket}%{{ assert {} == 1 }}%", deep("1+", ""));
+    let told = carry_out(&long).expect_err("it is too long");
+    assert!(
+        told.contains("an expression has more than 256 operators"),
+        "{}",
+        &told[..200]
+    );
+}
+
 proptest! {
     #[test]
     fn faults_do_not_interfere_with_each_other(cut in 0_u32..99, offset in 0_u8..16) {

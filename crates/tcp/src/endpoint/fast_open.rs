@@ -5,7 +5,7 @@
 //!
 //! # Differs from RFC 7413
 //! - A FIN in a SYN is ignored.
-//! - The SYN's data is not outstanding: what the SYN-ACK does not acknowledge is sent as new data.
+//! - The SYN's data is not outstanding: data that the SYN-ACK does not acknowledge is new data.
 
 use anabranch_core::{body::Body, units::Instant};
 
@@ -150,8 +150,8 @@ impl<B: Body> Endpoint<B> {
         opening.map_or(0, |opening| u64::from(opening.carried))
     }
 
-    /// Whether the acknowledgment of a SYN-ACK goes with data: data of the SYN has to be sent again,
-    /// or the application is about to write.
+    /// Whether the acknowledgment of a SYN-ACK leaves with data: data of the SYN is retransmitted, or
+    /// the application is about to write.
     pub(super) fn acknowledges_with_data(&self, ack: Seq) -> bool {
         let Some(opening) = self.cold.fast_open() else {
             return false;

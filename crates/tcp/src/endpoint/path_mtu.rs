@@ -32,7 +32,7 @@ impl<B: Body> Endpoint<B> {
         lowered
     }
 
-    /// A router could not forward our SYN because of its data: it is sent again without (RFC 7413
+    /// A router could not forward our SYN because of its data: retransmits it without data (RFC 7413
     /// §4.2.1), with the MSS of the path.
     fn on_syn_too_big(&mut self, seq: u32, mtu: u32) -> bool {
         let is_ours = self.snd.peer.una().wire() == seq;
