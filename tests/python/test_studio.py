@@ -204,8 +204,8 @@ def test_bad_input(anabranch: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "binary.toml").write_bytes(b"\xff")
     (tmp_path / "long.toml").write_bytes(b"#" * (4 * 2**20 + 1))
     for arguments, said in (
-        (["missing.toml"], "missing.toml: there is no such file"),
-        ([tmp_path], "there is no such file"),
+        (["missing.toml"], "missing.toml: no such file"),
+        ([tmp_path], "is a directory; a regular file was expected"),
         ([tmp_path / "binary.toml"], "binary.toml: it is no UTF-8 text"),
         ([tmp_path / "long.toml"], "long.toml: a scenario file has at most 4 MiB"),
         ([tmp_path / "studio.html", "--out", tmp_path / "x.html"], "--out writes a page without a capture"),

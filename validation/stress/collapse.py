@@ -157,14 +157,14 @@ def linux() -> str:
 
 
 def ratio() -> str:
-    """Two flows of CUBIC, one of which has a receiver that acknowledges every 44 segments."""
+    """Two flows of a control, one of which has a receiver that acknowledges every 44 segments."""
     one = literal(Path(tempfile.mkdtemp(prefix="collapse-")))
     rows = []
     for (rate, rtt), timer in product(GRID, TIMERS_MS):
         event = Event(3_000, "ack-ratio", 0, RATIO, timer, "own")
         genome = Genome(rate, rtt / 2 - 1, 1, "twin", (event,))
         cells = []
-        for control in (one.control, one.against):
+        for control in (one.control, one.against, "reno", "bbr"):
             made = scenario(genome, read_control(control, "control", "linux"), RATIO_S, RATIO_FROM_S)
             flows = made.run(digest=False).summary["flows"]
             cells.append(f"{flows['main']['goodput_mbit_s'] / flows['twin']['goodput_mbit_s']:.2f}")
@@ -172,7 +172,16 @@ def ratio() -> str:
         rows.append([f"{rate:g} Mbit/s, {rtt:g} ms", f"{timer} ms", segments, *cells])
         _say(rows[-1])
     return markdown.table(
-        ("path", "longest delay", "segments per acknowledgment", "to the letter", "by segments"), rows
+        (
+            "path",
+            "longest delay",
+            "segments per acknowledgment",
+            "CUBIC to the letter",
+            "CUBIC by segments",
+            "Reno",
+            "BBR",
+        ),
+        rows,
     )
 
 

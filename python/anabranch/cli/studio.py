@@ -56,6 +56,7 @@ def run_studio(options: StudioOptions) -> None:
     alone, and ends with Ctrl-C.
     """
     from anabranch.errors import UserError
+    from anabranch.files.files import read_head
     from anabranch.files.output_file import output_file
     from anabranch.studio.jobs import Jobs
     from anabranch.studio.page import fragment, page, with_server
@@ -65,8 +66,7 @@ def run_studio(options: StudioOptions) -> None:
     if options.follow is not None and (file is not None or options.out is not None):
         raise UserError(f"--follow {options.follow}: expected neither a file nor --out beside it")
     if file is not None:
-        if not file.is_file():
-            raise UserError("there is no such file", file=str(file))
+        read_head(file, 1)
         if file.suffix == ".toml":
             state, scenario = f"#{fragment(_text(file))}", file
         elif options.out is not None:
