@@ -16,6 +16,7 @@ def test_the_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert COMPARISON.main("") == 0, capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_profile_of_the_rfcs_is_found() -> None:
     """Detects bounds that any TCP meets, and a profile of Linux that is no nearer to it than the RFCs."""
     rfc, linux = (_alike(stack) for stack in ("rfc", PROFILE))

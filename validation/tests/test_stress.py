@@ -22,7 +22,7 @@ def test_forty_faults_are_planted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "what",
     [
-        "cubic: a loss leaves 99 %",
+        pytest.param("cubic: a loss leaves 99 %", marks=pytest.mark.long),
         "reno in C: never above ten segments",
         pytest.param("bbr: never drains", marks=pytest.mark.long),
     ],

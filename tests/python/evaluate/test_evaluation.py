@@ -68,6 +68,7 @@ def test_a_faulty_control_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_a_control_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its other runs are not made, so that no item is met."""
     choose(monkeypatch, "onset-loss", "onset-delay", "unresponsive-loss", "fairness", seeds=1)
     monkeypatch.setattr(isolated.run_isolated, "__defaults__", (0.3,))
     result = run(bad(tmp_path, "Endless"))
@@ -76,12 +77,6 @@ def test_a_control_that_never_ends_is_broken(monkeypatch: pytest.MonkeyPatch, tm
         (BROKEN, "the run did not end within 0.3 s of processor time"),
         (NOT_EVALUATED, "not made, because 2 other runs did not end"),
     }
-
-
-def test_items_whose_runs_were_not_made_are_not_met(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    choose(monkeypatch, "onset-loss", "onset-delay", "unresponsive-loss", "fairness", seeds=1)
-    monkeypatch.setattr(isolated.run_isolated, "__defaults__", (0.3,))
-    result = run(bad(tmp_path, "Endless"))
     made = {one.item.id: one for one in result.items if one.checks}
     assert MET not in {one.verdict for one in made.values()}
     left = next(one for one in made.values() if one.verdict == NOT_EVALUATED)
