@@ -261,12 +261,13 @@ class Rows:
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         """Draw our figures over the reference, and the errors that compare the controls."""
         panels = []
-        for panel in self.spec["panel"]:
+        for panel in self.spec.get("panel", ()):
             some = [row for row in rows if value(panel.get("rows", "True"), row.theirs)]
             for label, group in self.grouped(some, panel["label"]).items():
                 points = [self.point(row, panel) for row in group]
                 panels.append(drawing.Panel(label, points, panel["scale"], ratio=panel.get("ratio", False)))
-        yield self.name, drawing.ours_over_theirs(panels, self.spec["other"], hollow=self.spec.get("hollow", ""))
+        if panels:
+            yield self.name, drawing.ours_over_theirs(panels, self.spec["other"], hollow=self.spec.get("hollow", ""))
         errors = []
         for measure, spec in zip(self.measures, self.spec.get("measure", ()), strict=True):
             if "drawn" in spec:
