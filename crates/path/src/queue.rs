@@ -253,12 +253,8 @@ components! {
 }
 
 impl Config {
-    /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
-    #[must_use]
-    pub fn needs_bdp(&self) -> bool {
-        self.in_bdp().is_some()
-    }
-    /// Path of the first of them, from the queue's table on.
+    /// Path, from the queue's table on, of the first limit or threshold that is a multiple of the
+    /// bandwidth-delay product.
     #[must_use]
     pub fn in_bdp(&self) -> Option<&'static [&'static str]> {
         each!(self, params => params.in_bdp(), custom => None)

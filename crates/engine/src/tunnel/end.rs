@@ -14,7 +14,7 @@ use anabranch_core::{
 use anabranch_gateway::{
     crypto::{Entropy as _, Keys, public_key},
     inner,
-    path::{Route, State},
+    path::Route,
     policy::{Role, Rule},
     time,
     tunnel::{Config, PathConfig, Stats, Tunnel},
@@ -295,7 +295,7 @@ impl<B: Body> End<B> {
         let path = paths.map(|(path, &(sent_packets, sent_bytes))| TunnelPath {
             sent_packets,
             sent_bytes,
-            state: state_name(path.state),
+            state: path.state.name(),
             deaths: path.deaths,
             srtt: path.srtt,
             rate: path.rate,
@@ -325,16 +325,6 @@ impl<B: Body> End<B> {
             unmatched: self.counted.unmatched,
             silent: self.meters[self.way.opposite() as usize].longest(self.window),
         }
-    }
-}
-
-const fn state_name(state: State) -> &'static str {
-    match state {
-        State::Validating { .. } => "validating",
-        State::Active => "active",
-        State::Standby => "standby",
-        State::Suspect => "suspect",
-        State::Dead { .. } => "dead",
     }
 }
 

@@ -55,6 +55,20 @@ pub enum State {
     },
 }
 
+impl State {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Validating { .. } => "validating",
+            Self::Active => "active",
+            Self::Standby => "standby",
+            Self::Suspect => "suspect",
+            Self::Dead { .. } => "dead",
+        }
+    }
+}
+
 /// Preference for a path; the least is best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usable {

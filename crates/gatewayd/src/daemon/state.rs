@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_gateway::{path::State, policy::Class, tunnel::ClassStats, wire::PathId};
+use anabranch_gateway::{policy::Class, tunnel::ClassStats, wire::PathId};
 
 use super::{Gateway, octets};
 use crate::{
@@ -88,7 +88,7 @@ impl Gateway {
             .map(|path| {
                 let reason = self.reason(peer, path.path);
                 let report = PathReport {
-                    state: state(path.state).to_owned(),
+                    state: path.state.name().to_owned(),
                     cause: reason.as_ref().map(|reason| reason.code().to_owned()),
                     reason: reason.map(|reason| reason.to_string()),
                     endpoint: path.remote,
@@ -126,15 +126,5 @@ impl Gateway {
                 duplicates: stats.order.duplicates,
             },
         }
-    }
-}
-
-fn state(state: State) -> &'static str {
-    match state {
-        State::Validating { .. } => "validating",
-        State::Active => "active",
-        State::Standby => "standby",
-        State::Suspect => "suspect",
-        State::Dead { .. } => "dead",
     }
 }

@@ -213,12 +213,6 @@ impl Rack {
     pub const fn fack(&self) -> Seq {
         self.fack
     }
-
-    /// RACK.reordering_seen
-    #[must_use]
-    pub const fn reordering_seen(&self) -> bool {
-        self.reordering_seen
-    }
 }
 
 #[cfg(test)]

@@ -218,9 +218,9 @@ fn parameters_survive_writing_and_reading() {
 fn no_bandwidth_delay_product_is_left_once_it_is_known() {
     for (meta, ..) in registry() {
         let mut config = read(meta, &json!({ "limit": "2 bdp" }));
-        assert!(config.needs_bdp(), "{}", meta.name);
+        assert!(config.in_bdp().is_some(), "{}", meta.name);
         config.set_bdp(Bytes::new(100_000));
-        assert!(!config.needs_bdp(), "{}", meta.name);
+        assert!(config.in_bdp().is_none(), "{}", meta.name);
         assert_eq!(config.limit(), Some(Limit::Bytes(Bytes::new(200_000))));
     }
 }

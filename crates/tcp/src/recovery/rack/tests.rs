@@ -95,7 +95,7 @@ fn the_window_before_and_after_reordering_is_seen() {
         ),
         Some(20)
     );
-    assert!(rack.reordering_seen());
+    assert!(rack.reordering_seen);
     assert_eq!(rack.reo_wnd(&recovering), ms(10));
     assert_eq!(rack.reo_wnd(&many_sacked), ms(10));
 }
@@ -121,7 +121,7 @@ fn a_retransmission_shows_no_reordering() {
         None,
         Order::Transmission,
     );
-    assert!(!rack.reordering_seen());
+    assert!(!rack.reordering_seen);
 }
 
 /// §6.2 step 4: one step per round with duplicates, up to SRTT, and back after 16 recoveries.
