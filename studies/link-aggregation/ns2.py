@@ -286,7 +286,7 @@ def make(witness: Witness) -> None:
     witness.make(Point(variant, control) for control in witness.fitted() for variant in VARIANTS)
 
 
-def write_witness(runs: Runs, file: Path = HERE / "witness.csv") -> None:
+def write_witness(runs: Runs) -> None:
     """Write the runs that judge claims, in the form of a study's witness."""
     rows = [("experiment", "variant", "queue", "core_delay", "wrong", "throughput")]
 
@@ -302,7 +302,7 @@ def write_witness(runs: Runs, file: Path = HERE / "witness.csv") -> None:
         add("on", Point(variant, ALL_ON), "never_switches")
     for experiment in ("off", "on"):
         add(experiment, Point("westwood", ONE_LINK), "one_link")
-    with file.open("w", encoding="utf-8", newline="") as lines:
+    with (HERE / "witness.csv").open("w", encoding="utf-8", newline="") as lines:
         csv.writer(lines, lineterminator="\n").writerows(rows)
 
 

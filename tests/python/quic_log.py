@@ -163,12 +163,12 @@ def sequential(found: Iterable[Event], *, vantage: str = "client", version: str 
     return b"".join(b"\x1e" + json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def contained(found: Iterable[Event], *, vantage: str = "client", version: str = "0.3", late: bool = False) -> bytes:
+def contained(found: Iterable[Event], *, late: bool = False) -> bytes:
     """One object of JSON; ``late`` writes the fields of the trace after its events."""
-    trace: dict[str, Any] = {"vantage_point": {"type": vantage}, "common_fields": {"time_format": "relative"}}
+    trace: dict[str, Any] = {"vantage_point": {"type": "client"}, "common_fields": {"time_format": "relative"}}
     rows = [{"time": at, "name": _name(name), "data": data} for at, name, data in found]
     trace = {"events": rows, **trace} if late else {**trace, "events": rows}
-    return json.dumps({"qlog_version": version, "qlog_format": "JSON", "traces": [trace]}, indent=1).encode()
+    return json.dumps({"qlog_version": "0.3", "qlog_format": "JSON", "traces": [trace]}, indent=1).encode()
 
 
 def columns(found: Iterable[Event], *, vantage: str = "client") -> bytes:

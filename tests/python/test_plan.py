@@ -38,9 +38,9 @@ def capture(folder: Path, control: str, rate: str, delay: str, loss: float = 0.0
     return file
 
 
-def counters(folder: Path, octets_per_s: float, *, step_s: int = 10, count: int = 12) -> Path:
+def counters(folder: Path, octets_per_s: float, *, count: int = 12) -> Path:
     file = folder / "counters.csv"
-    lines = [f"{n * step_s},{int(n * step_s * octets_per_s)}" for n in range(count)]
+    lines = [f"{n * 10},{int(n * 10 * octets_per_s)}" for n in range(count)]
     file.write_text("\n".join(["time,bytes", *lines]) + "\n")
     return file
 

@@ -216,11 +216,10 @@ class Tally:
             add(CHANGED, float(not one.changes >= one.cause.changes), float(bool(one.cause.changes)))
             add(CHANGED_WRONGLY, float(bool(one.changes - one.cause.changes)), 1.0)
 
-    def stall_share(self, verdict: str, name: str | None = None) -> float | None:
+    def stall_share(self, verdict: str) -> float | None:
         """The share of pauses with this verdict."""
-        counts = {key: count for key, count in self.stalls.items() if name in (None, key[0])}
-        whole = sum(counts.values())
-        return sum(count for key, count in counts.items() if key[1] == verdict) / whole if whole else None
+        whole = sum(self.stalls.values())
+        return sum(count for key, count in self.stalls.items() if key[1] == verdict) / whole if whole else None
 
 
 @dataclass(frozen=True)

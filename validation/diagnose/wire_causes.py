@@ -10,12 +10,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from diagnose import devices
+from diagnose.causes import log_uniform
 from diagnose.wire_path import ACK, MSS, OUTSIDE, POINTS, SENDER, SYN, Fault, Packet, Setup, Wire
-
-
-def log_uniform(rng: random.Random, low: float, high: float) -> float:
-    """A number with a uniformly distributed logarithm."""
-    return float(low * (high / low) ** rng.random())
 
 
 def bernoulli(rate: float) -> Fault:

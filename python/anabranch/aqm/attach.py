@@ -41,12 +41,10 @@ class Attached:
     """What :func:`attach` did.
 
     Attributes:
-        holder: The process that holds the queue until it is confirmed, if it has to be.
         mounted: Where a BPF file system was mounted, if it was.
         seconds: The time that is left to confirm it, if it has to be.
     """
 
-    holder: int | None
     mounted: str | None
     seconds: float | None = None
 
@@ -117,16 +115,16 @@ def attach(
         raise refusal(error) from None
     result = json.loads(told)
     if link is None or confirm_within is None:
-        return Attached(None, result["mounted"])
+        return Attached(result["mounted"])
     end = result["deadline_ns"] / 1e9
     try:
-        holder = _hold(link, end, result["path"], device)
+        _hold(link, end, result["path"], device)
     finally:
         os.close(link)
-    return Attached(holder, result["mounted"], max(0.0, end - time.monotonic()))
+    return Attached(result["mounted"], max(0.0, end - time.monotonic()))
 
 
-def _hold(link: int, end: float, path: str, device: str) -> int:
+def _hold(link: int, end: float, path: str, device: str) -> None:
     """Start the process that holds the link until a time of the monotonic clock.
 
     Its session is its own, so that the end of a login does not end it.
@@ -138,7 +136,6 @@ def _hold(link: int, end: float, path: str, device: str) -> int:
     )
     # It outlives this process on purpose.
     process.returncode = 0
-    return process.pid
 
 
 def confirm(device: str) -> bool:

@@ -26,7 +26,6 @@ class _Side:
     delay: Decimal
     words: list[str] = field(default_factory=list)
     jitter: str = ""
-    loses: bool = False
     reorders: bool | None = None
     """Whether packets may overtake each other; ``None`` without jitter."""
 

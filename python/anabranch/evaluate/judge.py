@@ -89,10 +89,10 @@ def known(values: Values) -> dict[int, float]:
     return {seed: v for seed, v in values.items() if v is not None and math.isfinite(v)}
 
 
-def interval_of(values: Values, level: float = LEVEL) -> Interval | None:
+def interval_of(values: Values) -> Interval | None:
     """Mean and interval over the seeds; ``None`` without a figure."""
     found = list(known(values).values())
-    return mean_interval(found, level) if found else None
+    return mean_interval(found, LEVEL) if found else None
 
 
 def judge(rule: Rule, measure: Measure, own: Values, references: Mapping[str, Values], cases: int = 1) -> Judgement:

@@ -79,31 +79,29 @@ def mean_goodput(name: str) -> Measure:
     return Measure(f"mean goodput of {_said(name)}", "Mbit/s", False, 0.0, value)
 
 
-def goodput_of_all(role: str = MAIN) -> Measure:
+def goodput_of_all() -> Measure:
     """The cumulated goodput of all flows."""
 
     def value(runs: Runs) -> float | None:
-        return math.fsum(flow["goodput_mbit_s"] or 0.0 for flow in runs[role]["flows"].values())
+        return math.fsum(flow["goodput_mbit_s"] or 0.0 for flow in runs[MAIN]["flows"].values())
 
     return Measure("goodput of all flows", "Mbit/s", False, 0.0, value)
 
 
-def _link(runs: Runs, role: str, key: str, link: str = "bottleneck") -> float | None:
-    value = runs[role]["links"][link]["forward"][key]
+def _bottleneck(runs: Runs, key: str) -> float | None:
+    value = runs[MAIN]["links"]["bottleneck"]["forward"][key]
     return None if value is None else float(value)
 
 
-def utilization(role: str = MAIN, link: str = "bottleneck") -> Measure:
+def utilization() -> Measure:
     """The utilization of the bottleneck."""
-    return Measure("utilization", "", False, 0.01, lambda runs: _link(runs, role, "utilization", link))
+    return Measure("utilization", "", False, 0.01, lambda runs: _bottleneck(runs, "utilization"))
 
 
-def queue_delay(percentile: int = 95, role: str = MAIN, link: str = "bottleneck") -> Measure:
+def queue_delay(percentile: int = 95) -> Measure:
     """A percentile of the time in the queue."""
     key = f"p{percentile}_queue_delay_ms"
-    return Measure(
-        f"queue delay, {percentile}th percentile", "ms", True, 1.0, lambda runs: _link(runs, role, key, link)
-    )
+    return Measure(f"queue delay, {percentile}th percentile", "ms", True, 1.0, lambda runs: _bottleneck(runs, key))
 
 
 def loss(role: str = MAIN, link: str = "bottleneck") -> Measure:
@@ -118,9 +116,9 @@ def loss(role: str = MAIN, link: str = "bottleneck") -> Measure:
     return Measure("lost packets", "", True, 0.001, share)
 
 
-def retransmitted(name: str, role: str = MAIN) -> Measure:
+def retransmitted(name: str) -> Measure:
     """The share of a flow's packets that are retransmissions."""
-    return Measure(f"retransmissions of {_said(name)}", "", True, 0.001, lambda runs: _retransmitted(runs[role], name))
+    return Measure(f"retransmissions of {_said(name)}", "", True, 0.001, lambda runs: _retransmitted(runs[MAIN], name))
 
 
 def _retransmitted(run: Summary, name: str) -> float | None:

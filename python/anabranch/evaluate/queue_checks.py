@@ -83,9 +83,9 @@ def _case(
     return Case(label, one(partial(_run, flows, **more)), measure, PLAIN, quick, group, sampled)
 
 
-def level_counts(path: Path = PATH) -> dict[str, int]:
+def level_counts() -> dict[str, int]:
     """Flows of the congestion levels of RFC 7928 §8.2: shares of S, the BDP and the buffer in packets."""
-    s = path.bdp_packets + buffer_packets(path)
+    s = PATH.bdp_packets + buffer_packets(PATH)
     return {"mild": round(0.036 * s), "medium": round(0.081 * s), "heavy": round(0.114 * s)}
 
 
@@ -151,11 +151,8 @@ def _synchronization(_plan: Plan) -> list[Case]:
     return [_case(f"{n} flows", partial(_bulk, RENO, n), measure, quick=n == 10, sampled=True) for n in (5, 10)]
 
 
-def _with_call(share: float = 0.0) -> Mapping[str, Table]:
-    flows = {"x": flow(RENO, count=2), "call": call()}
-    if share:
-        flows["cross"] = udp(PATH.mbit_s * share)
-    return flows
+def _with_call() -> Mapping[str, Table]:
+    return {"x": flow(RENO, count=2), "call": call()}
 
 
 def _calls(measure: Measure, _plan: Plan) -> list[Case]:

@@ -10,8 +10,8 @@ from anabranch.evaluate.items import DOCUMENTS
 from anabranch.text.shown import markdown
 
 
-def markdown_report(result: Evaluation, command: str, figures: str = "figures") -> str:
-    """The summary; ``figures`` is the directory of the figures."""
+def markdown_report(result: Evaluation, command: str) -> str:
+    """The summary; the figures are in the directory ``figures`` beside it."""
     out = [
         f"# {markdown(words.title(result))}",
         "",
@@ -36,20 +36,20 @@ def markdown_report(result: Evaluation, command: str, figures: str = "figures") 
     if wrong:
         out += ["## Checks that are not met", ""]
         for check in wrong:
-            out += _section(check, figures)
+            out += _section(check)
     out += ["## To repeat it", "", "```", command, "```", ""]
     if result.digest:
         out += [f"Digest of all runs: `{result.digest}`", ""]
     return "\n".join(out)
 
 
-def _section(one: CheckResult, figures: str) -> list[str]:
+def _section(one: CheckResult) -> list[str]:
     out = [f"### {markdown(one.check.title)}", "", f"{markdown(one.check.about)} {markdown(one.check.criterion)}", ""]
     out += [f"Source: {markdown(one.check.source)}", ""]
     found = [case for case in one.cases if case.judgement.verdict in (judge.BROKEN, judge.NOT_MET)]
     out += [f"- {markdown(case.name)}: **{case.judgement.verdict}**, {markdown(words.of_case(case))}" for case in found]
     if any(case.judgement.interval for case in one.cases):
-        out += ["", f"![{markdown(one.check.title)}]({figures}/{one.check.id}.svg)"]
+        out += ["", f"![{markdown(one.check.title)}](figures/{one.check.id}.svg)"]
     return [*out, ""]
 
 

@@ -126,15 +126,15 @@ def read_head(path: str | Path, length: int) -> bytes:
         return os.read(descriptor, length)
 
 
-def content_hash(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> str:
+def content_hash(path: str | Path) -> str:
     """The SHA-256 of a file's content, in hexadecimal; raises the errors of :func:`read_bytes`."""
     digest, length = hashlib.sha256(), 0
     with _opened(path) as (descriptor, _):
         for chunk in _chunks(path, descriptor):
             digest.update(chunk)
             length += len(chunk)
-            if length > most:
-                raise UserError(f"{path} has more than {most:,} bytes, which were the most expected")
+            if length > MAX_RESULT_BYTES:
+                raise UserError(f"{path} has more than {MAX_RESULT_BYTES:,} bytes, which were the most expected")
     return digest.hexdigest()
 
 

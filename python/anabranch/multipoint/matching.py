@@ -57,8 +57,6 @@ class Matched:
         mate: The index in ``two`` of each packet of ``one``, or ``NONE``.
         mate_of_two: The index in ``one`` of each packet of ``two``, or ``NONE``.
         clock: The clock of the second point.
-        is_kept: By the name of a field: the streams of which the path preserves it.
-        compared: The packets of each stream by which ``is_kept`` was decided.
     """
 
     one: Side
@@ -66,8 +64,6 @@ class Matched:
     mate: Indices
     mate_of_two: Indices
     clock: Clock
-    is_kept: dict[str, Flags]
-    compared: Indices
 
 
 def match(one: Side, two: Side, windows: tuple[Window, Window], streams: int) -> Matched:
@@ -96,14 +92,13 @@ def match(one: Side, two: Side, windows: tuple[Window, Window], streams: int) ->
     two = replace(two, time_s=clock.steady_to_first(without(two.time_s, steps[1], frames[1])))
     here, there = one.at(left), two.at(right)
     is_kept = {name: _is_kept(field, here, there, streams) for name, field in FIELDS.items()}
-    compared = np.bincount(here.stream, minlength=streams)
     running = steady(windows[0], clock)
     capture = clock.to_first(np.array([windows[1].start_s, windows[1].end_s]))
     delays = _delays(here, there, clock, is_kept)
     possible_one = _passing(one, FORWARD, delays, Window(float(capture[0]), float(capture[1])))
     possible_two = _passing(two, BACKWARD, delays, running)
     mate, mate_of_two = _mates(one, two, (possible_one, possible_two), is_kept)
-    return Matched(one, two, mate, mate_of_two, clock, is_kept, compared)
+    return Matched(one, two, mate, mate_of_two, clock)
 
 
 def steady(window: Window, clock: Clock) -> Window:

@@ -47,7 +47,6 @@ class Pair:
         second: The connection in the second capture.
         is_flipped: The end ``a`` of the connection is ``b`` in the second capture, because it began after the SYN.
         by: The property by which they are paired.
-        in_common: Packets by which they are paired.
         is_by_sequence: Their absolute sequence numbers agree, which chance does not explain.
         first_is_flipped: The end ``a`` is ``b`` in the first capture, if a point before it has the connection too.
     """
@@ -56,7 +55,6 @@ class Pair:
     second: Connection
     is_flipped: bool
     by: By
-    in_common: int
     is_by_sequence: bool = False
     first_is_flipped: bool = False
 
@@ -84,9 +82,9 @@ def pair_connections(first: Listing, second: Listing) -> list[Pair]:
         if not all(len(side.rows) for side in left):
             break
         keyed = [_owned(*key(side)) for side in left]
-        for one, other, count, is_flipped in _votes(*keyed):
+        for one, other, is_flipped in _votes(*keyed):
             is_by_sequence = key in (_addresses_and_sequence, _sequence)
-            made.append(Pair(known[0][one], known[1][other], is_flipped, by, count, is_by_sequence))
+            made.append(Pair(known[0][one], known[1][other], is_flipped, by, is_by_sequence))
         left[0] = left[0].without({pair.first["id"] for pair in made})
         left[1] = left[1].without({pair.second["id"] for pair in made})
     return sorted(made, key=lambda pair: pair.first["id"])
@@ -224,8 +222,8 @@ def _owned(rows: Rows, keys: Numbers) -> _Keyed:
     return _Keyed(keys[chosen], connections[chosen], is_from_a[chosen])
 
 
-def _votes(one: _Keyed, other: _Keyed) -> Iterator[tuple[int, int, int, bool]]:
-    """Connections with the most keys in common: both numbers, the number of keys, whether directions are exchanged."""
+def _votes(one: _Keyed, other: _Keyed) -> Iterator[tuple[int, int, bool]]:
+    """Connections with the most keys in common: both numbers, whether directions are exchanged."""
     _, left, right = np.intersect1d(one.keys, other.keys, assume_unique=True, return_indices=True)
     if not len(left):
         return
@@ -242,4 +240,4 @@ def _votes(one: _Keyed, other: _Keyed) -> Iterator[tuple[int, int, int, bool]]:
             continue
         used[0].add(first)
         used[1].add(second)
-        yield first, second, count, bool(crossed[index] * 2 > count)
+        yield first, second, bool(crossed[index] * 2 > count)
