@@ -17,8 +17,6 @@ from anabranch.builders.tables import Tables
 from anabranch.keys import schema
 from anabranch.keys.component import Component
 
-pytestmark = pytest.mark.engine
-
 KINDS = [name for name in builders.__all__ if name not in ("delay", "parts", "service", "sizes", "spans")]
 
 

@@ -150,7 +150,6 @@ def test_no_shown_command_or_option_is_for_a_later_version(anabranch: Call) -> N
         assert "not in this version" not in out
 
 
-@pytest.mark.engine
 def test_a_scenario_from_standard_input(scenario_file: Path, tmp_path: Path) -> None:
     def run(*words: object, given: bytes) -> subprocess.CompletedProcess[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
@@ -353,7 +352,6 @@ def test_a_number_the_engine_cannot_hold(anabranch: Call, scenario_file: Path, m
     assert (done.status, done.err) == (2, "error: a number is out of range: int too big to convert\n")
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize(
     "command", [["run", "FILE"], ["run", "FILE", "--json"], ["list"], ["--help"], ["--version"], ["run", "--help"]]
 )
@@ -371,7 +369,6 @@ def test_a_reader_that_closes_its_pipe(command: list[str], scenario_file: Path) 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.engine
 def test_habits_that_a_stack_does_not_model(anabranch: Call, scenario_file: Path) -> None:
     arguments = ("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.stack=linux")
     last = anabranch(*arguments, "--wide").out.splitlines()[-1]
@@ -382,7 +379,6 @@ def test_habits_that_a_stack_does_not_model(anabranch: Call, scenario_file: Path
     json.loads(anabranch(*arguments, "--json").out)
 
 
-@pytest.mark.engine
 def test_aliases(anabranch: Call) -> None:
     assert anabranch("explain", "linux").out == anabranch("explain", "linux-6.18").out
     assert json.loads(anabranch("explain", "new-reno", "--json").out)["name"] == "reno"

@@ -12,8 +12,6 @@ import pytest
 
 from anabranch import RunResult, Scenario, SweepResult, UserError
 
-pytestmark = pytest.mark.engine
-
 BASE = (
     Scenario("Two hosts", duration="1 s")
     .link("a", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")

@@ -16,7 +16,6 @@ from matplotlib import pyplot
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.engine
 
 MODULES = ("anabranch", "anabranch.builders", "anabranch.result.result", "anabranch.scenario", "anabranch.sweep.sweep")
 

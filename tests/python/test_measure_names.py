@@ -17,8 +17,6 @@ from anabranch.result.measure_names import catalogue, figures_named, meant, one_
 
 from .command import Call
 
-pytestmark = pytest.mark.engine
-
 FIGURES = [
     *(f"flow.{flow}.{name}" for flow in ("main", "other") for name in catalogue()["flow"]),
     *(f"link.a.{direction}.{name}" for direction in ("forward", "reverse") for name in catalogue()["link"]),

@@ -18,8 +18,6 @@ from anabranch.errors import UserError
 from anabranch.statistics.bounds import within
 from anabranch.study import StudyResult
 
-pytestmark = pytest.mark.engine
-
 RATES = ["500 kbit/s", "5 Mbit/s", "0.05 Gbit/s"]
 BASE = (
     Scenario("Two hosts", duration="1 s")

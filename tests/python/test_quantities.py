@@ -65,7 +65,6 @@ def swept() -> SweepResult:
     )
 
 
-@pytest.mark.engine
 def test_a_sweep_has_both(swept: SweepResult) -> None:
     assert swept.frame.columns[:4] == ["link.a.rate", "flow.main.cc", "flow.main.count", "link.a.rate_mbit_s"]
     for frame in (swept.frame, swept.table(["flow.main.goodput_mbit_s"])):
@@ -76,7 +75,6 @@ def test_a_sweep_has_both(swept: SweepResult) -> None:
     assert "link.a.rate_mbit_s" not in swept.figures()
 
 
-@pytest.mark.engine
 def test_numbers_are_written_and_read_back(tmp_path: Path, anabranch: Call) -> None:
     file, out = tmp_path / "s.toml", tmp_path / "out"
     file.write_text(BASE.text, encoding="utf-8")

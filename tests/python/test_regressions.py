@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from anabranch import Scenario
-
-pytestmark = pytest.mark.engine
 
 PATH = """
 title = "A path"

@@ -23,8 +23,6 @@ from anabranch.result.summary import TABLES
 
 from .test_names import TITLES, read
 
-pytestmark = pytest.mark.engine
-
 T = TypeVar("T")
 
 

@@ -74,7 +74,6 @@ def test_a_change_makes_a_new_scenario() -> None:
     assert "second" in more.text
 
 
-@pytest.mark.engine
 def test_two_changes_of_one_scenario_are_two_runs() -> None:
     base = built()
     digests = {base.run().digest, *(base.set("flow.main.cc", cc).run().digest for cc in ("reno", "vegas"))}
@@ -124,7 +123,6 @@ WRONG: list[tuple[str, Value, str]] = [
 ]
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize(("path", "value", "message"), WRONG)
 @pytest.mark.parametrize("base", [built(), Scenario()], ids=["whole", "empty"])
 def test_impossible_settings_are_refused_at_the_call(base: Scenario, path: str, value: Value, message: str) -> None:
@@ -135,7 +133,6 @@ def test_impossible_settings_are_refused_at_the_call(base: Scenario, path: str, 
     assert base in (built(), Scenario())
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -167,7 +164,6 @@ SHIPPED = sorted(
 )
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("name", SHIPPED)
 def test_values_of_shipped_scenarios_are_accepted(name: str) -> None:
     document = toml_text.parse((ROOT / name).read_text("utf-8"), name)
@@ -175,7 +171,6 @@ def test_values_of_shipped_scenarios_are_accepted(name: str) -> None:
         assert any(schema.fits(value, place) for place in schema.places(parts)), parts
 
 
-@pytest.mark.engine
 @settings(deadline=None)
 @given(
     path=st.sampled_from(["link.bottleneck.delay", "link.bottleneck.rate", "duration", "flow.main.cc.c", "seed",
@@ -251,13 +246,11 @@ def test_the_same_scenario_and_seed_give_the_same_digest(scenario_file: Path) ->
     assert scenario.run(digest=False).digest is None
 
 
-@pytest.mark.engine
 def test_the_fast_path_changes_nothing(scenario_file: Path) -> None:
     scenario = Scenario.from_file(scenario_file)
     assert scenario.run().digest == scenario.run(fast_path=False).digest
 
 
-@pytest.mark.engine
 def test_built_scenario_and_its_text_are_the_same() -> None:
     scenario = built()
     assert scenario.run().digest == Scenario.from_text(scenario.text).run().digest

@@ -75,7 +75,6 @@ to = "R"
 """
 
 
-@pytest.mark.engine
 def test_runs_on_all_cores_are_those_of_the_command() -> None:
     with serving() as server:
         orders = [{"scenario": SCENARIO, "set": [f'link.a.rate="{rate} Mbit/s"'], "seed": 7} for rate in (1, 4)]
@@ -88,7 +87,6 @@ def test_runs_on_all_cores_are_those_of_the_command() -> None:
         assert summary["flows"] == json.loads(json.dumps(own["flows"]))
 
 
-@pytest.mark.engine
 def test_work_on_bad_orders_gives_one_message(tmp_path: Path) -> None:
     with serving() as server:
         for order, message in (

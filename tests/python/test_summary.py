@@ -13,9 +13,6 @@ from anabranch import Scenario
 from anabranch.result.summary import Summary
 from anabranch.scenario import Value
 
-pytestmark = pytest.mark.engine
-
-
 POISSON: dict[str, Value] = {"kind": "poisson", "rate": "5 Mbit/s", "sizes": {"kind": "fixed", "size": "20 kB"}}
 
 VIDEO: dict[str, Value] = {

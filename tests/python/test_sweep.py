@@ -179,7 +179,6 @@ def test_two_spellings_of_a_path_are_one_axis(scenario_file: Path) -> None:
     assert result.frame.height == 14
 
 
-@pytest.mark.engine
 def test_a_mistake_is_reported_for_the_grid_and_its_point(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work was begun")
@@ -193,7 +192,6 @@ def test_a_mistake_is_reported_for_the_grid_and_its_point(scenario_file: Path, m
     assert str(caught.value).endswith(f'\n = at the grid\'s point flow.main.cc="cubik", {interval}')
 
 
-@pytest.mark.engine
 def test_all_points_are_checked_before_the_first_run(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each value is valid alone, and so is every point of a diagonal through the grid."""
     monkeypatch.setattr(_engine, "summarize_many", lambda *_, **__: pytest.fail("the work was begun"))

@@ -131,7 +131,6 @@ def test_stored_bytes_that_are_not_a_table_are_refused(content: bytes) -> None:
         Table.from_bytes(content)
 
 
-@pytest.mark.engine
 def test_every_table_of_a_run_is_the_same_in_both_forms() -> None:
     scenario = Scenario.from_file(DATA / "reordering.toml").set("duration", "4 s")
     scenario = scenario.set("link.bottleneck.forward.impair", [{"kind": "bernoulli-loss", "rate": 0.02}])

@@ -15,8 +15,6 @@ from anabranch.result.result import RunResult
 
 from .command import Call
 
-pytestmark = pytest.mark.engine
-
 TSHARK = shutil.which("tshark")
 # In CI the test must not be skipped: without tshark it fails.
 needs_tshark = pytest.mark.skipif(

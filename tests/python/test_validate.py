@@ -249,7 +249,6 @@ def _told(microseconds: int) -> str:
     return f"{microseconds} us" if microseconds else "0 s"
 
 
-@pytest.mark.engine
 def test_the_simulators_answer_is_a_mean_over_host_times() -> None:
     """Detects a single answer: CUBIC and Reno share one queue either way, depending on microseconds."""
     from anabranch.validate import DRAWS, simulate
@@ -296,7 +295,6 @@ def test_the_simulators_answer_is_a_mean_over_host_times() -> None:
     assert max(shares) - min(shares) > 0.05
 
 
-@pytest.mark.engine
 def test_hosts_that_also_send_read_later_and_answering_hosts_at_once() -> None:
     times = TIMES
 
@@ -331,7 +329,6 @@ def test_hosts_that_also_send_read_later_and_answering_hosts_at_once() -> None:
     assert "host" not in with_host_times(asks, 1, TIMES)[0].resolve()["resolved_scenario"]
 
 
-@pytest.mark.engine
 def test_first_data_and_its_answer_are_late() -> None:
     """Detects a first burst that is sent with the handshake's acknowledgment, which takes time to cross a route."""
     measured = TIMES
@@ -362,7 +359,6 @@ def test_first_data_and_its_answer_are_late() -> None:
     assert answers("lossy.toml") == answers("two-controls.toml") == {}
 
 
-@pytest.mark.engine
 def test_the_simulator_has_the_live_send_buffer() -> None:
     """Detects buffers of 16 KiB, which have pieces of twice the length: they determine the size of bursts."""
     from anabranch.live import first_send_buffer
@@ -383,7 +379,6 @@ def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:
     assert _draws([10**9]) == FEW_DRAWS
 
 
-@pytest.mark.engine
 def test_host_times_change_no_other_random_draw() -> None:
     """The seed determines the losses. Detects a jitter whose draws change them."""
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
@@ -467,7 +462,6 @@ workload = { kind = "file", size = "100 kB" }
 """
 
 
-@pytest.mark.engine
 def test_copies_form_one_group() -> None:
     run = Scenario.from_text(TEXT).run(samples_ms=10.0)
     measured = measure(run)
@@ -480,7 +474,6 @@ def test_copies_form_one_group() -> None:
     assert set(measured.windows["many"]) >= set(range(12))
 
 
-@pytest.mark.engine
 def test_every_flow_gets_another_control() -> None:
     changed = exchanged(Scenario.from_text(TEXT), {"cubic": "reno", "bbr": "cubic"}.__getitem__)
     flows: dict[str, Any] = changed.resolve()["resolved_scenario"]["flow"]
@@ -491,7 +484,6 @@ def test_every_flow_gets_another_control() -> None:
 LIVE = sorted((ROOT / "scenarios" / "live").glob("*.toml"))
 
 
-@pytest.mark.engine
 def test_half_of_the_shipped_scenarios_distinguish_the_control() -> None:
     """Judged by the simulator alone: the answer that ignores the control is compared with the simulator's own."""
     from anabranch.validate import ALIKE
@@ -579,7 +571,6 @@ def slower(here: HostTimes, us: int) -> HostTimes:
     )
 
 
-@pytest.mark.engine
 def test_times_of_another_machine_are_applied() -> None:
     """Detects times that are read and not used."""
     from anabranch.validate import simulate
@@ -599,7 +590,6 @@ def test_times_of_another_machine_are_applied() -> None:
         assert 3 < round_trip_ms(there) - round_trip_ms(here) < 7, role
 
 
-@pytest.mark.engine
 def test_every_time_of_another_machine_is_used() -> None:
     """Detects one of the package's lists among the times of another machine."""
     here = TIMES

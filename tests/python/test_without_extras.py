@@ -14,8 +14,6 @@ from anabranch import SweepResult
 from anabranch.compare import compare
 from anabranch.compare.inputs import read_inputs
 
-pytestmark = pytest.mark.engine
-
 SCENARIO = Path(__file__).parent / "data" / "reordering.toml"
 # None in sys.modules looks to `import` and to `find_spec` like a package that is not installed.
 BLOCKED = """

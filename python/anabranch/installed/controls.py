@@ -24,7 +24,6 @@ from anabranch.installed.record import Record, Scope
 
 _DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _SACK = Path("/proc/sys/net/ipv4/tcp_sack")
-_PINS = Path("/sys/fs/bpf/anabranch")
 _FALLBACKS = ("cubic", "reno")
 """Controls for a default whose former value is unknown or gone."""
 _NAMED = re.compile(rb'\.name\s*=\s*"([A-Za-z0-9_+-]{1,15})"')

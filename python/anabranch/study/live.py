@@ -181,8 +181,8 @@ class Audit:
 class LivePool(Pool):
     """Makes runs live, one after the other; a tainted run is repeated, up to ``attempts`` attempts."""
 
-    def __init__(self, definition: Definition, attempts: int = ATTEMPTS) -> None:
-        super().__init__(definition)
+    def __init__(self, definition: Definition, attempts: int = ATTEMPTS, kept: Kept | None = None) -> None:
+        super().__init__(definition, kept=kept)
         self.audit = Audit(attempts)
 
     def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
