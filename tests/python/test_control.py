@@ -16,9 +16,9 @@ class Fixed(CongestionControl):
 
     name = "fixed"
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, segments: int = 10) -> None:
         super().__init__(start)
-        self.cwnd = 10 * start.smss
+        self.cwnd = segments * start.smss
 
     def on_ack(self, ack: Ack) -> None:
         assert ack.acked + ack.sacked > 0

@@ -46,9 +46,9 @@ class FixedWindow(CongestionControl):
 
     name: ClassVar[str] = "fixed-window"
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, segments: int = 100) -> None:
         super().__init__(start)
-        self.cwnd = 100 * start.smss
+        self.cwnd = segments * start.smss
 
     def on_ack(self, ack: Ack) -> None:
         """Change nothing."""
