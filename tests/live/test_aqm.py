@@ -147,6 +147,19 @@ def test_a_queue_that_is_not_confirmed_is_removed(host: Host) -> None:
     assert "no queue is attached" in late.stderr
 
 
+def test_status_names_the_device_without_a_queue(host: Host) -> None:
+    assert "no queue is attached to lo; anabranch aqm attach lo " in host.aqm("status", "lo").stderr
+
+
+def test_ip_netns_exec_cannot_confirm_and_names_nsenter(host: Host) -> None:
+    host.attach("--confirm-within", "30")
+    words = ["ip", "netns", "exec", host.name, *command("aqm", "confirm", "out")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "nsenter --net=/run/netns/NAME anabranch aqm" in done.stderr
+    assert host.aqm("confirm", "out").returncode == 0
+
+
 def test_kill_9_of_the_holder_removes_the_queue(host: Host) -> None:
     host.attach("--confirm-within", "100")
     (holder,) = host.holders()

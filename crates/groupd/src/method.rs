@@ -93,8 +93,9 @@ impl Control {
         if let Some(interval) = interval.filter(|interval| *interval < lead) {
             return Err(format!(
                 "the interval of {}, {interval:?}, is shorter than --lead, {lead:?}: a member would return after \
-                 the next decision; --set \"interval=5 s\"",
-                self.method
+                 the next decision; --set \"interval={} s\"",
+                self.method,
+                lead.as_secs_f64().ceil()
             ));
         }
         let rate = self.rate.as_deref().map(|text| {
@@ -218,6 +219,12 @@ mod tests {
                 .contains("shorter than --lead")
         );
         assert!(options(&["--set", "interval=1 s", "--lead", "100 ms"]).is_ok());
+        assert!(
+            options(&["--lead", "9500 ms"])
+                .unwrap_err()
+                .ends_with("--set \"interval=10 s\"")
+        );
+        assert!(options(&["--lead", "9500 ms", "--set", "interval=10 s"]).is_ok());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import Annotated
@@ -81,7 +82,7 @@ def attach_queue(options: AttachOptions) -> None:
     if attached.seconds is None:
         note(f"{options.kind} is attached to {device} until `anabranch aqm detach {device}` or a restart")
     else:
-        left = int(attached.seconds)
+        left = math.ceil(attached.seconds)
         note(f"{options.kind} is attached to {device} for {left} s; to keep it: anabranch aqm confirm {device}")
 
 
@@ -135,7 +136,9 @@ def print_status(options: StatusOptions) -> None:
         sys.stdout.write(metrics(queues))
         return
     if not queues:
-        note("no queue is attached; anabranch aqm attach DEV --kind share-red --rate RATE")
+        place = "" if options.device is None else f" to {options.device}"
+        device = options.device or "DEV"
+        note(f"no queue is attached{place}; anabranch aqm attach {device} --kind share-red --rate RATE")
         return
     for queue in queues:
         left = queue.get("seconds_to_confirm")

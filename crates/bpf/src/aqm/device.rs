@@ -248,6 +248,7 @@ impl Device {
     pub fn confirm(&self) -> Result<bool, Error> {
         let found = self.required()?;
         if pins::of(found.link).is_none() {
+            require_lasting_files()?;
             pins::pin(found.link, &pins::path(self.index))?;
         } else if !found.has_deadline()? {
             return Ok(false);
@@ -293,7 +294,7 @@ impl Device {
         status["device"] = json!(self.name);
         status["confirmed"] = json!(deadline.is_none());
         if let Some(deadline) = deadline {
-            let left = deadline.saturating_sub(now()) / SECOND;
+            let left = deadline.saturating_sub(now()).div_ceil(SECOND);
             status["seconds_to_confirm"] = json!(left);
         }
         let counters = found.read("aqm_counters")?;
@@ -309,18 +310,26 @@ impl Device {
     }
 }
 
+/// Refuses a mount namespace in which no link's file outlives the command.
+///
+/// `ip netns exec` mounts another /sys for one command: a file in it would end with it.
+fn require_lasting_files() -> Result<(), Error> {
+    if is_there() {
+        return Ok(());
+    }
+    let own = fs::read_link("/proc/self/ns/mnt").ok();
+    let first = fs::read_link("/proc/1/ns/mnt").ok();
+    if own.is_some() && first.is_some() && own != first {
+        return wrong(format!(
+            "no BPF file system is mounted at {FILE_SYSTEM} in this mount namespace, and one mounted now would end with it; in a namespace of `ip netns`: nsenter --net=/run/netns/NAME anabranch aqm …"
+        ));
+    }
+    Ok(())
+}
+
 /// Makes room for a link's file: the file system, and no files of devices that are gone.
 fn prepare(path: &Path) -> Result<Option<&'static str>, Error> {
-    if !is_there() {
-        // `ip netns exec` mounts another /sys for one command: a file in it would end with it.
-        let own = fs::read_link("/proc/self/ns/mnt").ok();
-        let first = fs::read_link("/proc/1/ns/mnt").ok();
-        if own.is_some() && first.is_some() && own != first {
-            return wrong(format!(
-                "no BPF file system is mounted at {FILE_SYSTEM} in this mount namespace, and one mounted now would end with it; in a namespace of `ip netns`: nsenter --net=/run/netns/NAME anabranch aqm …"
-            ));
-        }
-    }
+    require_lasting_files()?;
     let mounted = mount_if_missing()?;
     pins::sweep();
     if path.exists() {
