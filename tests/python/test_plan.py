@@ -57,7 +57,7 @@ def test_a_control_that_a_long_lossy_path_needs(anabranch: Call, tmp_path: Path)
     file = capture(tmp_path, "reno", "200 Mbit/s", "100 ms", loss=0.0003)
     found = planned(anabranch, "cc", file)
     assert found["advised"] is True
-    assert found["install"] == "anabranch cc install cubic-plus"
+    assert found["install"] == "anabranch cc install cubic-plus --default"
     assert str(found["answer"]).startswith("Cubic+ is worth it on the path of connection 1: goodput +")
     assert any("a fifth more goodput on the kernel" in one for one in found["assumptions"])  # type: ignore[attr-defined]
     assert found["measures"]["goodput_mbit_s"]["change"]["low"] > 0.1  # type: ignore[index]

@@ -82,6 +82,11 @@ def install(given: str, scopes: Scopes, say: Say) -> None:
             made = _adopt(made, scope)
         said = f"{made.name} is installed" + "".join(f", {one.shown()}" for one in made.scopes)
         _keep(made, said, say)
+        if not made.scopes:
+            say(
+                f"only programs that choose it use it: --default, --route PREFIX or --cgroup PATH, or "
+                f'setsockopt(TCP_CONGESTION, "{made.name}")'
+            )
         warning = _warning(made.name)
         if warning is not None:
             say(warning)
@@ -102,7 +107,7 @@ def remove(name: str, say: Say) -> None:
         is_loaded = kernel_name in _loaded()
         if found is None and not is_loaded and unit.file_of(kernel_name) is None:
             names = [one.name for one in record.all_records()]
-            there = nearest(kernel_name, names) if names else "no control is installed"
+            there = nearest(kernel_name, names) if names else "none is: anabranch cc status"
             raise UserError(f"no control `{name}` is installed", hint=there)
         for scope in found.scopes if found is not None else ():
             _restore(kernel_name, scope, say)

@@ -175,7 +175,7 @@ class Answer:
             yield from wrapped(shown.plain(f"- {told}"), "  ")
         yield ""
         # Whole, so that it can be copied.
-        yield shown.plain(f"to install it: {self.install}")
+        yield shown.plain(f"to install it{'' if self.is_advised else ' anyway'}: {self.install}")
 
     def write(self, directory: Path) -> None:
         """Write the scenarios, their files and the document into a directory.

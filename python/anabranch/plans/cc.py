@@ -160,7 +160,7 @@ def _answer(
 def _install(name: str) -> str:
     """The command that installs a control; a control without a program is the kernel's."""
     ships = isinstance(capture.control(name)[0], dict) or name == "reno"
-    return f"anabranch cc install {name}" if ships else f"sysctl -w net.ipv4.tcp_congestion_control={name}"
+    return f"anabranch cc install {name} --default" if ships else f"sysctl -w net.ipv4.tcp_congestion_control={name}"
 
 
 def _harm(change: Change) -> str:
