@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from guest.pairs import CLIENT, FLOW, PAIR, PATH, controls
 
+from anabranch.cli.shell import greeting
+from anabranch.scenario import Scenario
+
 from .conftest import command
 
 
@@ -27,6 +30,18 @@ def test_a_shell_starts_the_other_hosts_programs(live_machine: None, tmp_path: P
     assert lines[0].split()[:3] == ["A", "10.113.0.1", "fd71:616e:6162::1"]
     assert lines[0].endswith("this shell, in place of its program")
     assert lines[1].split()[:4] == ["B", "10.113.0.2", "fd71:616e:6162::2", "runs"]
+
+
+@pytest.mark.brief
+def test_the_shell_replaces_the_program_at_each_device(live_machine: None) -> None:
+    """Another host's long script is cut, so that each host is a line of the terminal."""
+    scenario = Scenario.from_file(Path(__file__).parents[2] / "scenarios/hosts/tunnel.toml")
+    fibre, lte, server = greeting(scenario, "office")
+    assert fibre.endswith("this shell, in place of its program")
+    assert lte.endswith("this shell")
+    assert "runs sh -c " in server
+    assert server.endswith("…")
+    assert len(server) < 150
 
 
 def without_interpreter(folder: Path) -> Path:

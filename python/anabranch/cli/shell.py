@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from anabranch.scenario import Scenario
 
 ENGINES = ("live", "kernel")
+_LONGEST = 72
+"""Characters of a program in the list of hosts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +106,20 @@ def greeting(scenario: Scenario, host: str) -> Iterator[str]:
 
     rows = []
     for name, v4, v6, program in hosts_of(scenario):
-        if name == host:
+        # A host with several devices has a row for each.
+        if name == host or name.startswith(f"{host}."):
             told = "this shell" + (", in place of its program" if program else "")
         else:
             told = f"runs {shlex.join(program)}" if program else ""
-        rows.append((_shown(name), v4, v6, _shown(told)))
+        rows.append((_shown(name), v4, v6, _shortened(_shown(told))))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a program that is a script."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _shown(text: str) -> str:
