@@ -307,6 +307,7 @@ def test_another_version_of_an_installed_file_is_refused(tmp_path: Path, control
         LEFT,
     )
     assert (done.returncode, done.stdout) == (0, "refused 2\n"), done.stderr
+    assert "only programs that choose it use it: --default" in done.stderr
     assert f"another version of `{control}` is installed\n  anabranch cc remove {control}" in done.stderr
 
 
