@@ -338,10 +338,12 @@ fn down(config: &config::Config, all: bool) -> Result<String, String> {
     } else {
         rules.end()? | protection.end()?
     };
-    let mut said = match (is_up, was_set) {
-        (true, _) => "the gateway is down; its protection has ended\n",
-        (false, true) => "no gateway is up; its protection has ended\n",
-        (false, false) => "no gateway is up, and nothing was protected\n",
+    // A gateway that is up ends its protection itself, before it answers.
+    let mut said = match (is_up, was_set || config.gateway.protect) {
+        (true, true) => "the gateway is down; its protection has ended\n",
+        (true, false) => "the gateway is down\n",
+        (false, _) if was_set => "no gateway is up; its protection has ended\n",
+        (false, _) => "no gateway is up, and nothing was protected\n",
     }
     .to_owned();
     let others: Vec<String> = protection

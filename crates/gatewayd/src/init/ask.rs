@@ -29,7 +29,10 @@ impl Asker {
         option: &str,
     ) -> Result<T, String> {
         if !self.is_interactive {
-            return Err(format!("a fact is missing; expected {option}"));
+            return Err(format!(
+                "a value is missing that init asks for only at a terminal and without --yes; \
+                 expected {option}"
+            ));
         }
         loop {
             let answer = prompt(&format!("{question}: "))?;

@@ -1,6 +1,7 @@
 //! The protection of `allowed`: an attacker who reads the links sees no packet to these addresses.
 
 use std::{
+    fs,
     net::{SocketAddr, UdpSocket},
     os::fd::AsRawFd,
     sync::{
@@ -169,6 +170,20 @@ fn kill(host: &mut Host) {
     let mut gateway = host.gateway.take().expect("it is up");
     gateway.kill().expect("it is ours");
     gateway.wait().expect("it ends");
+}
+
+#[test]
+#[ignore = "needs a kernel in virtual time: make kernel test-kernel"]
+fn down_names_a_protection_only_if_there_was_one() {
+    let mut hosts = exposed("[\"10.4.0.0/24\"]");
+    let file = hosts[0].folder.path().join("gw.toml");
+    let text = fs::read_to_string(&file).expect("the file is readable");
+    fs::write(&file, text.replace("protect = true\n", "")).expect("the file is written");
+    hosts[0].start();
+    let down = run(&hosts[0], &["down", "gw.toml"]);
+    assert_eq!(down, "the gateway is down\n");
+    let mut gateway = hosts[0].gateway.take().expect("it was up");
+    assert_eq!(gateway.wait().expect("it ends").code(), Some(0));
 }
 
 /// Before, during and after the gateway is up, killed, deprived of its interface, and stopped.
