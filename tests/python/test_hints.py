@@ -38,7 +38,7 @@ def test_no_message_names_a_target_of_the_makefile(folder: str) -> None:
         ("control bond0 --set percentile=101", "expected 0 to 100"),
         ("control bond0 --set percentile", "expected KEY=VALUE"),
         ("control bond0 --set interval=6s --set interval=7s", "`interval` is given twice"),
-        ("control bond0 --set interval=1s", '--set "interval=5 s"'),
+        ("control bond0 --set interval=1s", '--set "interval=3 s"'),
         ("control bond0 --power slepping=1W", "did you mean `sleeping`?"),
         ("control bond0 --power sleeping=1", "expected a power with its unit"),
         ("control bond0 --rate 100Mbits", "for example"),
