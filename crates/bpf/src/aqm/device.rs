@@ -248,7 +248,9 @@ impl Device {
     pub fn confirm(&self) -> Result<bool, Error> {
         let found = self.required()?;
         if pins::of(found.link).is_none() {
-            require_lasting_files()?;
+            if !is_there() {
+                return wrong(without_file_system());
+            }
             pins::pin(found.link, &pins::path(self.index))?;
         } else if !found.has_deadline()? {
             return Ok(false);
@@ -311,8 +313,6 @@ impl Device {
 }
 
 /// Refuses a mount namespace in which no link's file outlives the command.
-///
-/// `ip netns exec` mounts another /sys for one command: a file in it would end with it.
 fn require_lasting_files() -> Result<(), Error> {
     if is_there() {
         return Ok(());
@@ -320,11 +320,16 @@ fn require_lasting_files() -> Result<(), Error> {
     let own = fs::read_link("/proc/self/ns/mnt").ok();
     let first = fs::read_link("/proc/1/ns/mnt").ok();
     if own.is_some() && first.is_some() && own != first {
-        return wrong(format!(
-            "no BPF file system is mounted at {FILE_SYSTEM} in this mount namespace, and one mounted now would end with it; in a namespace of `ip netns`: nsenter --net=/run/netns/NAME anabranch aqm …"
-        ));
+        return wrong(without_file_system());
     }
     Ok(())
+}
+
+/// `ip netns exec` mounts another /sys for one command: a file in it would end with it.
+fn without_file_system() -> String {
+    format!(
+        "no BPF file system is mounted at {FILE_SYSTEM} in this mount namespace, and one mounted now would end with it; in a namespace of `ip netns`: nsenter --net=/run/netns/NAME anabranch aqm …"
+    )
 }
 
 /// Makes room for a link's file: the file system, and no files of devices that are gone.
