@@ -45,7 +45,7 @@ NULL_PATHS = 20
 KNOWN_S = 1_800.0
 """Seconds of a known failure; ``--seconds`` sets another limit."""
 RETURN_PATH = ("ack-gap", "ack-hold", "ack-loss", "aggregation", "ack-ratio")
-"""Events in the search for CUBIC's unfairness by ACK ratio. BBR, which paces, shares evenly with all of them."""
+"""Events in the search for CUBIC's unfairness by ACK ratio. BBR, which paces, shares more evenly than Reno."""
 INTERRUPTIONS = ("outage", "hold", "loss", "ack-gap", "ack-hold")
 """Events in the search for BBRv1's stall. CC-Fuzz searched for times at which the link serves packets."""
 NEIGHBOURS = ((0.95, 1.0), (1.05, 1.0), (1.0, 0.95), (1.0, 1.05), (1.02, 1.02))

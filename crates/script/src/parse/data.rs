@@ -69,7 +69,7 @@ impl Parser<'_> {
         self.flags_of("").map(Data::Number)
     }
 
-    /// Parses what a list or a structure contains, and its end.
+    /// Parses the elements of a list or the members of a structure, and the closing bracket.
     fn listed<T>(
         &mut self,
         end: &str,
