@@ -120,6 +120,7 @@ fn into_endpoint(profile: &str, segment: &Segment<Octets>, ecn: Ecn) {
         window_scale: Some(3),
         sack_permitted: true,
         accecn: None,
+        fast_open: None,
     };
     end.on_segment(now, &first(0, Flags::SYN, options), Ecn::NotEct);
     while end.poll_transmit(now).is_some() {}
